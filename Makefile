@@ -1,0 +1,33 @@
+# Every target makes its own .venv and installs what it needs: nothing has to be set up first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra, so that `make demo` does not wait for the linters.
+$(STAMP)-%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	touch $@
+
+demo: $(STAMP)-plot
+	$(BIN)/python -m rocmax.demo
+
+test: $(STAMP)-test
+	$(BIN)/python -m pytest -n auto src tests
+
+lint: $(STAMP)-lint
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)-bench
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,244 @@
+"""Sorted negatives: the part of the sample that a window of false-positive rates looks at.
+
+The rule for ties is written here and nowhere else: tied negatives form one block, and a block's coefficient is
+shared among its members in proportion to their weights. So no result depends on the order of the examples,
+and a row of weight two is two rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rocmax.losses.base import Array, Index, Pairs
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Negatives in descending order of score, cut into pieces at the ends of a window.
+
+    Attributes
+    ----------
+    rows, row_score, row_weight : ndarray
+        Negatives (positions among the negatives) in descending order, their scores and weights.
+    row_block : ndarray of int or None
+        The block of ties of each row; None if there are no ties, so that row and block are the same.
+    block_weight : ndarray
+        Weight of each block.
+    score, weight : ndarray
+        One entry per piece: its score and its weight.
+    block : ndarray of int or None
+        The block each piece was cut from; None if the pieces are the first blocks, in order.
+    start, stop : int
+        Pieces ``start:stop`` are the window; those before lie left of it. Pieces from ``stop`` on, if any, are
+        the rest of the sample, again in descending order.
+    """
+
+    rows: Index
+    row_score: Array
+    row_weight: Array
+    row_block: Index | None
+    block_weight: Array
+    score: Array
+    weight: Array
+    block: Index | None
+    start: int
+    stop: int
+
+    @property
+    def origin(self) -> float:
+        """Return the score that moments are taken about, so that large scores cancel no digits."""
+        return float(self.score[0])
+
+    def cumulated(self) -> tuple[Array, Array]:
+        """Prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
+        return prefix(self.weight), prefix(self.weight * (self.score - self.origin))
+
+    def count_above(self, threshold: Array, first: int = 0, last: int | None = None) -> Index:
+        """Return the index of the first piece in ``first:last`` whose score is not above each threshold."""
+        return first + np.searchsorted(-self.score[first:last], -threshold, side="left")
+
+    def row_coefficients(self, piece_coefficient: Array) -> Array:
+        """Share the coefficients of the pieces among the rows they came from."""
+        size = self.block_weight.size
+        if self.block is None:
+            per_block = np.zeros(size)
+            per_block[: piece_coefficient.size] = piece_coefficient
+        else:
+            per_block = np.bincount(self.block, piece_coefficient, minlength=size)
+        if self.row_block is None:
+            return per_block
+        return (per_block / self.block_weight)[self.row_block] * self.row_weight
+
+    def row_index(self, block: Index) -> Index:
+        """Return the first row of each block; the number of rows for a block past the end."""
+        return block if self.row_block is None else np.searchsorted(self.row_block, block, side="left")
+
+    def window_row_weights(self) -> Array:
+        """Return the weight of each row inside ``0:stop``, row by row instead of piece by piece."""
+        inside = self.weight.copy()
+        inside[self.stop :] = 0.0
+        return self.row_coefficients(inside)
+
+
+def prefix(values: Array) -> Array:
+    """Prefix sums with a leading zero."""
+    sums = np.empty(values.size + 1)
+    sums[0] = 0.0
+    np.cumsum(values, out=sums[1:])
+    return sums
+
+
+def charged(ends: Index, weight: Array, size: int) -> Array:
+    """Sum of ``weight`` over the positives whose range ``0:ends`` holds each position below ``size``."""
+    return np.cumsum(np.bincount(ends, weight, minlength=size + 1)[::-1])[::-1][1:]
+
+
+def cut(neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
+    """Cut the negatives at the ranks ``start`` and ``stop`` (cumulated weights) of their descending order.
+
+    Parameters
+    ----------
+    neg, weight : ndarray
+        Scores and weights of the negatives.
+    start, stop : float
+        Ends of the window, ``0 <= start < stop <= weight.sum()``.
+    width : float
+        With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share
+        ``clip(1/2 + (z - theta)/width, 0, 1)``, ``theta`` such that the shares add up to ``stop``.
+    rest : bool
+        Whether the pieces beyond ``stop`` are wanted too.
+    """
+    full = stop >= weight.sum() * (1 - 1e-12)
+    rows = _descending(neg) if rest or full else _top(neg, weight, stop, width)
+    row_score, row_weight = neg[rows], weight[rows]
+    new = row_score[1:] != row_score[:-1]
+    if new.all():
+        row_block, score, block_weight = None, row_score, row_weight
+    else:
+        first = np.flatnonzero(np.concatenate([[True], new]))
+        row_block = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
+        score, block_weight = row_score[first], np.add.reduceat(row_weight, first)
+
+    if full:
+        inside = block_weight
+    elif width > 0:
+        inside = block_weight * _soft_share(score, block_weight, stop, width)
+    else:
+        inside = np.clip(stop - prefix(block_weight)[:-1], 0.0, block_weight)
+    # Shares fall with the score, so what is inside is a first part of the blocks.
+    size = int(np.count_nonzero(inside))
+    block, share, n_start = None, inside[:size], 0
+    if start > 0:
+        block, share, n_start = _split(share, start)
+    n_stop = share.size
+    if rest:
+        outside = block_weight - inside
+        tail = np.flatnonzero(outside)
+        block = np.concatenate([np.arange(size) if block is None else block, tail])
+        share = np.concatenate([share, outside[tail]])
+    piece_score = score[:size] if block is None else score[block]
+    return Pieces(
+        rows, row_score, row_weight, row_block, block_weight, piece_score, share, block, n_start, n_stop
+    )
+
+
+def _split(weight: Array, at: float) -> tuple[Index, Array, int]:
+    """Cut the block that holds the rank ``at`` in two; return blocks, weights and the number of pieces before."""
+    left = np.clip(at - prefix(weight)[:-1], 0.0, weight)
+    before, after = np.flatnonzero(left), np.flatnonzero(weight - left)
+    block = np.concatenate([before, after])
+    return block, np.concatenate([left[before], (weight - left)[after]]), before.size
+
+
+def sample_bands(
+    first_weight: Array, low: Index, high: Index, second_cumulated: Array, count: int
+) -> tuple[Index, Index, float]:
+    """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling.
+
+    The pair (i, j) is drawn with probability proportional to ``first_weight[i]`` times the weight of ``j``, whose
+    prefix sums are given. Systematic sampling takes equal steps along the line on which all these pairs
+    are laid end to end: no random numbers, and less variance than independent draws.
+
+    Returns
+    -------
+    i, j : ndarray of int
+        The pairs.
+    mass : float
+        Total weight of all pairs in the bands.
+    """
+    start = second_cumulated[low]
+    mass = first_weight * (second_cumulated[high] - start)
+    line = prefix(mass)
+    total = float(line[-1])
+    if not total > 0:
+        none = np.empty(0, dtype=np.intp)
+        return none, none, 0.0
+    i = systematic(line, count)
+    at = (np.arange(count) + 0.5) * (total / count)
+    place = start[i] + (at - line[i]) / first_weight[i]
+    j = np.searchsorted(second_cumulated, place, side="right") - 1
+    return i, np.clip(j, low[i], high[i] - 1), total
+
+
+def systematic(line: Array, count: int) -> Index:
+    """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums."""
+    at = (np.arange(count) + 0.5) * (line[-1] / count)
+    return np.clip(np.searchsorted(line, at, side="right") - 1, 0, line.size - 2)
+
+
+def no_pairs() -> Pairs:
+    """Return an empty sample of pairs."""
+    none = np.empty(0, dtype=np.intp)
+    return Pairs(none, none, np.empty(0))
+
+
+def _descending(scores: Array) -> Index:
+    return np.argsort(-scores)
+
+
+def _top(neg: Array, weight: Array, stop: float, width: float) -> Index:
+    """Return every negative that can lie inside ``stop``, descending; ties at the end included.
+
+    A partition finds the score below which nothing matters, so only the negatives above it are sorted.
+    """
+    size = neg.size
+    k = min(size, math.ceil(stop * size / weight.sum()))
+    while True:
+        end = np.partition(neg, size - k)[size - k]
+        above = np.flatnonzero(neg >= end)
+        if k == size or weight[above].sum() >= stop:
+            break
+        k = min(size, 2 * k)
+    if width > 0:
+        # The soft end reaches at most ``width`` below the score of rank ``stop``.
+        above = np.flatnonzero(neg >= end - width)
+    return above[_descending(neg[above])]
+
+
+def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
+    """Shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that hold ``stop`` in all."""
+    sums, moments = prefix(weight), prefix(weight * (score - score[0]))
+
+    def held(theta: float) -> tuple[float, float]:
+        """Return the weight held by the threshold ``theta``, and the weight of the blocks held in part."""
+        full = np.searchsorted(-score, -(theta + width / 2), side="right")
+        some = np.searchsorted(-score, -(theta - width / 2), side="left")
+        partial = sums[some] - sums[full]
+        moment = (moments[some] - moments[full]) / width
+        return float(sums[full] + partial * (0.5 + (score[0] - theta) / width) + moment), float(partial)
+
+    theta = float(score[min(int(np.searchsorted(sums[1:], stop)), score.size - 1)])
+    low, high = theta - width / 2, theta + width / 2
+    for _ in range(60):
+        inside, partial = held(theta)
+        if abs(inside - stop) <= 1e-13 * stop:
+            break
+        low, high = (theta, high) if inside > stop else (low, theta)
+        # What is held falls by ``partial / width`` per unit of theta, exactly so between two kinks.
+        theta += (inside - stop) * width / partial if partial > 0 else np.inf
+        if not low < theta < high:
+            theta = (low + high) / 2
+    return np.clip(0.5 + (score - theta) / width, 0.0, 1.0)

@@ -1,0 +1,203 @@
+"""The contract of a loss: scores in, one number and one coefficient per example out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+class Pairs(NamedTuple):
+    """Weighted pairs of examples, a sample of a loss's curvature.
+
+    The Hessian of the loss in the scores is approximated by
+    ``sum_k weight[k] * (e[first[k]] - e[second[k]]) (e[first[k]] - e[second[k]])'``.
+    Every shift-invariant loss has a Hessian of this form (a weighted graph Laplacian), so a solver
+    needs nothing else to take a Newton step.
+    """
+
+    first: Index
+    second: Index
+    weight: Array
+
+
+class BoundLoss(ABC):
+    """A loss with its labels and weights: a function of the scores alone.
+
+    A row of weight ``v`` counts as ``v`` copies of itself; a row of weight zero is absent.
+
+    Attributes
+    ----------
+    n_samples : int
+        Length of the score vector.
+    positive, negative : ndarray of int
+        Rows of each class whose weight is not zero.
+    positive_weight, negative_weight : ndarray
+        The weights of those rows.
+    m, n : float
+        Total weight of the positives and of the negatives.
+    convex, smooth : bool
+        As in :class:`Loss`, for this window.
+    has_kinks : bool
+        Whether :meth:`smoothed` with ``width > 0`` differs from the subgradient.
+    """
+
+    convex: bool = True
+    smooth: bool = False
+    has_kinks: bool = False
+
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        labels = _check_labels(y)
+        self.n_samples = labels.size
+        weight = _check_weight(sample_weight, labels.size)
+        self.positive = np.flatnonzero(labels & (weight > 0))
+        self.negative = np.flatnonzero(~labels & (weight > 0))
+        for rows, name in ((self.positive, "positive"), (self.negative, "negative")):
+            if rows.size == 0:
+                raise ValueError(
+                    f"a loss on pairs needs both classes, and got one class: no {name} example of non-zero "
+                    f"weight among {labels.size} rows"
+                )
+        self.positive_weight = weight[self.positive]
+        self.negative_weight = weight[self.negative]
+        self.m = float(self.positive_weight.sum())
+        self.n = float(self.negative_weight.sum())
+
+    @abstractmethod
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return the loss at ``scores`` and a (sub)gradient, one coefficient per example."""
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Return the value at ``scores`` and the gradient of an affine minorant of a convex loss.
+
+        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``: the minorant certifies. The gradient
+        moves continuously where the loss has kinks of noticeable size, over a range of ``width`` in
+        the scores. ``width=0`` is the subgradient itself, which is also what a loss without such kinks returns.
+        """
+        return self.value_and_gradient(scores)
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
+
+        ``width`` is that of :meth:`smoothed`. The sample is deterministic.
+        """
+        raise TypeError(f"{type(self).__name__} has no curvature")
+
+    def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
+        """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
+        raise TypeError(f"{type(self).__name__} has no Hessian products")
+
+    def split(self) -> tuple[BoundLoss, BoundLoss]:
+        """Return two convex bound losses whose difference is this loss."""
+        if self.convex:
+            return self, Zero(self.n_samples)
+        raise TypeError(f"{type(self).__name__} is not given as a difference of convex losses")
+
+    def _class_scores(self, scores: ArrayLike) -> tuple[Array, Array]:
+        """Scores of the positives and of the negatives, checked, in double precision."""
+        s = np.asarray(scores)
+        if s.shape != (self.n_samples,):
+            raise ValueError(f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}")
+        pos = s[self.positive].astype(np.float64, copy=False)
+        neg = s[self.negative].astype(np.float64, copy=False)
+        # The sum is infinite or NaN as soon as one score is; the slow look is only taken then.
+        if not np.isfinite(pos.sum() + neg.sum()) and not (np.isfinite(pos).all() and np.isfinite(neg).all()):
+            raise ValueError("scores contain NaN or infinity; a loss needs finite scores")
+        return pos, neg
+
+    def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
+        """One coefficient per example from those of the positives and of some negatives."""
+        gradient = np.zeros(self.n_samples)
+        gradient[pos_rows] = pos_coef
+        gradient[neg_rows] = neg_coef
+        return gradient
+
+
+class Loss(ABC):
+    """A loss before it meets labels: parameters and what a solver may assume.
+
+    Attributes
+    ----------
+    convex : bool
+        Convex in the scores, so a solver can certify.
+    smooth : bool
+        Continuously differentiable.
+    shift_invariant : bool
+        Adding a constant to all scores changes nothing, so the coefficients sum to zero.
+    batch_unbiased : bool
+        The mean over random mini-batches estimates the value on all rows without bias.
+    """
+
+    convex: ClassVar[bool]
+    smooth: ClassVar[bool]
+    shift_invariant: ClassVar[bool] = True
+    batch_unbiased: ClassVar[bool]
+
+    @abstractmethod
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
+        """Attach labels (boolean or 0/1) and weights."""
+
+
+class Zero(BoundLoss):
+    """The loss that is zero: what a convex loss subtracts from itself."""
+
+    def __init__(self, n_samples: int) -> None:
+        self.n_samples = n_samples
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Zero and zeros."""
+        return 0.0, np.zeros(self.n_samples)
+
+
+class Tilted(BoundLoss):
+    """``base(s) - tilt @ s + constant``: a loss plus an affine function, as in each step of CCCP."""
+
+    def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
+        self._base, self._tilt, self._constant = base, tilt, constant
+        for name in ("n_samples", "positive", "negative", "positive_weight", "negative_weight", "m", "n"):
+            setattr(self, name, getattr(base, name))
+        self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and subgradient of the tilted loss."""
+        return self._add(scores, *self._base.value_and_gradient(scores))
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Affine minorant of the tilted loss."""
+        return self._add(scores, *self._base.smoothed(scores, width))
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Curvature of the base; an affine function has none."""
+        return self._base.curvature(scores, count, width)
+
+    def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+        tilted = value - float(self._tilt @ np.asarray(scores, dtype=np.float64)) + self._constant
+        return tilted, gradient - self._tilt
+
+
+def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"labels need one dimension; got an array of shape {labels.shape}")
+    if labels.dtype != np.bool_:
+        if not np.isin(labels, (0, 1)).all():
+            raise ValueError(f"labels of a loss are boolean or 0/1; got values {np.unique(labels)[:5]}")
+        labels = labels.astype(bool)
+    return labels
+
+
+def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
+    if sample_weight is None:
+        return np.ones(size)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (size,):
+        raise ValueError(f"sample_weight needs shape ({size},), one per label; got {weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError(f"sample_weight needs finite values >= 0; got a minimum of {weight.min()}")
+    return weight

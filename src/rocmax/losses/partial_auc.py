@@ -1,0 +1,331 @@
+"""Hinge surrogates of the partial AUC: tight and structural (convex), pairwise hinge (a difference of convex)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocmax._window import check_window, window_end
+from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses.base import Array, BoundLoss, Index, Loss, Pairs
+
+
+@dataclass(frozen=True)
+class _WindowLoss(Loss):
+    """Parameters shared by the losses on a window of false-positive rates."""
+
+    min_fpr: float = 0.0
+    max_fpr: float = 0.1
+
+    batch_unbiased: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+
+
+class PartialAUCTight(_WindowLoss):
+    r"""Tight convex surrogate of the partial AUC.
+
+    With ``m`` positives of scores :math:`s_i`, the negatives' scores :math:`z_1 \ge z_2 \ge \dots` and the window
+    :math:`(a, b]` of ranks, ``a = n * min_fpr`` and ``b = n * max_fpr``,
+
+    .. math:: \frac{1}{m(b-a)} \sum_i \max_{0 \le r \le b} \sum_{j \le r} \bigl(1[j > a] - (s_i - z_j)\bigr).
+
+    Ranks are real numbers: a negative that straddles an end of the window counts in part. For ``min_fpr=0`` it
+    is the pairwise hinge on the negatives in the window. O(N + k log k) for ``k`` negatives up to the end of the
+    window: the rest is not sorted.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The window, ``0 <= min_fpr < max_fpr <= 1``.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "SVM_pAUC^tight: a new support vector method for optimizing partial AUC based on a tight
+    convex upper bound", KDD 2013.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PartialAUCTight
+    >>> bound = PartialAUCTight(max_fpr=0.5).bind([1, 0, 0, 1, 0, 0])
+    >>> value, gradient = bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])
+    >>> value
+    1.25
+    >>> gradient
+    array([-0.25,  0.5 ,  0.  , -0.5 ,  0.25,  0.  ])
+    """
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
+        """Attach labels and weights."""
+        return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr)
+
+
+class PartialAUCStructural(_WindowLoss):
+    r"""Structural-SVM surrogate of the partial AUC, looser than the tight one.
+
+    The same as :class:`PartialAUCTight` with ``r`` running up to ``n``; the negatives beyond the window have
+    margin 0 again:
+
+    .. math:: \frac{1}{m(b-a)} \sum_i \max_{0 \le r \le n} \sum_{j \le r} \bigl(1[a < j \le b] - (s_i - z_j)\bigr).
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The window, ``0 <= min_fpr < max_fpr <= 1``.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "A structural SVM based approach for optimizing partial AUC", ICML 2013.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PartialAUCStructural
+    >>> bound = PartialAUCStructural(max_fpr=0.5).bind([1, 0, 0, 1, 0, 0])
+    >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
+    1.25
+    """
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
+        """Attach labels and weights."""
+        return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, beyond=True)
+
+
+class PartialAUCHinge(_WindowLoss):
+    r"""Pairwise hinge on the negatives in the window; not convex when ``min_fpr > 0``.
+
+    .. math:: \frac{1}{m(b-a)} \sum_i \sum_{a < j \le b} \bigl(1 - (s_i - z_j)\bigr)_+
+
+    It equals ``(b * tight(0, b) - a * tight(0, a)) / (b - a)``, a difference of convex functions that
+    ``bind(y).split()`` returns.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The window, ``0 <= min_fpr < max_fpr <= 1``.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, Eq. 9 and section 6.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PartialAUCHinge
+    >>> bound = PartialAUCHinge(min_fpr=0.25, max_fpr=0.5).bind([1, 0, 0, 1, 0, 0])
+    >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
+    1.0
+    """
+
+    convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
+        """Attach labels and weights; with ``min_fpr=0`` this is the tight loss, and convex."""
+        if self.min_fpr == 0:
+            return BoundConvex(y, sample_weight, 0.0, self.max_fpr)
+        return BoundHinge(y, sample_weight, self.min_fpr, self.max_fpr)
+
+
+class _WindowBound(BoundLoss):
+    """A loss that charges each positive with the negatives of the first ranks, up to a rank of its own."""
+
+    def __init__(
+        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float
+    ) -> None:
+        super().__init__(y, sample_weight)
+        self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
+        self.norm = self.m * (self.b - self.a)
+
+    def _gradient(self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int) -> Array:
+        """Gradient when the positives, in the given order, are charged with the pieces ``first:end``.
+
+        ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives.
+        """
+        count = prefix(pieces.weight)
+        pos_coef = sum(weight * (count[end] - count[first]) for end, weight in charges)
+        reached = sum(charged(end, weight, pieces.score.size) for end, weight in charges)
+        reached[:first] = 0.0
+        return self._scatter(
+            self.positive[order],
+            pos_coef / -self.norm,
+            self.negative[pieces.rows],
+            pieces.row_coefficients(reached * pieces.weight / self.norm),
+        )
+
+
+class BoundConvex(_WindowBound):
+    """The tight and, with ``beyond=True``, the structural loss with their labels.
+
+    Window [0, 1] is the pairwise hinge of the full AUC.
+    """
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        min_fpr: float,
+        max_fpr: float,
+        beyond: bool = False,
+    ) -> None:
+        super().__init__(y, sample_weight, min_fpr, max_fpr)
+        self.beyond = beyond
+        self.has_kinks = self.a > 0 or self.b < self.n
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and subgradient by searches in the sorted window and prefix sums."""
+        return self.smoothed(scores, 0.0)
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Affine minorant that is soft, over ``width`` in the scores, in two choices.
+
+        Which negatives are inside the window: any selection with shares in [0, 1] that holds at most ``b`` gives a
+        valid minorant. Where a positive stops, left of the window or beyond its start: so does any mixture of ranks.
+        """
+        pos, neg = self._class_scores(scores)
+        order = np.argsort(pos)  # searches for sorted keys are several times faster
+        pieces = self._cut(neg, width)
+        late, early, share, value = self._ranks(pos[order], pieces, width)
+        weight = self.positive_weight[order]
+        charges = [(late, weight * share)]
+        if pieces.start:
+            charges.append((early, weight * (1.0 - share)))
+        return float(weight @ value) / self.norm, self._gradient(order, pieces, charges, 0)
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Sample pairs at each of the kinks of the loss.
+
+        The hinge bends where ``s_i - z_j = 1``: the density of pairs there, times their outer products. The
+        selection of negatives bends where ``z`` passes the score of rank ``b``: the density of negatives there, times
+        their covariance, which is half the mean outer product of their differences. With ``min_fpr > 0`` a positive
+        also jumps from one rank to another: the density of positives about to jump, times the outer product with
+        the negatives they jump over.
+        """
+        pos, neg = self._class_scores(scores)
+        half = _bandwidth(pos, neg)
+        order = np.argsort(pos)
+        pos = pos[order]
+        pieces = self._cut(neg, width)
+        late, early, share, _ = self._ranks(pos, pieces, max(width, half))
+        outside = (share < 0.5) | (late > pieces.stop)
+        parts = [self._kink_pairs(order, pos, outside, pieces, half, count)]
+        if self.b < self.n:
+            parts.append(self._selection_pairs(pos, order, neg, pieces, max(half, width / 2), count // 2))
+        if pieces.start:
+            parts.append(self._jump_pairs(order, pieces, late, early, share, max(half, width), count // 2))
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _cut(self, neg: Array, width: float) -> Pieces:
+        return cut(neg, self.negative_weight, self.a, self.b, width=width, rest=self.beyond)
+
+    def _ranks(self, pos: Array, pieces: Pieces, width: float) -> tuple[Index, Index, Array, Array]:
+        """Return two ranks for each positive, the share of the first, and the value.
+
+        The sum over ranks is concave left of the window, inside it and right of it, so each part has one candidate:
+        the last negative that still adds something. The candidates inside and right of the window meet at its end,
+        so only the choice between them and the one left of the window needs smoothing.
+        """
+        count, moment = pieces.cumulated()
+        from_origin = pos - pieces.origin
+        start, stop = pieces.start, pieces.stop
+        late = pieces.count_above(pos - 1.0, start, stop)
+        value = moment[late] - (from_origin - 1.0) * count[late] - count[start]
+        if self.beyond:
+            rank = pieces.count_above(pos, stop)
+            rival = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
+            late, value = np.where(rival > value, rank, late), np.maximum(value, rival)
+        if not start:
+            return late, np.zeros_like(late), np.ones(pos.size), value
+        early = pieces.count_above(pos, 0, start)
+        early_value = moment[early] - from_origin * count[early]
+        gain = value - early_value
+        if width > 0:
+            jump = np.maximum(count[late] - count[early], 1e-9 * self.b)
+            share = np.clip(0.5 + gain / (width * jump), 0.0, 1.0)
+        else:
+            share = (gain >= 0).astype(np.float64)
+        return late, early, share, share * value + (1.0 - share) * early_value
+
+    def _kink_pairs(
+        self, order: Index, pos: Array, outside: NDArray[np.bool_], pieces: Pieces, half: float, count: int
+    ) -> Pairs:
+        cumulated = prefix(pieces.window_row_weights())
+        # A positive that stops outside the window bends where the margin is 0, not 1.
+        kink = np.where(outside, pos, pos - 1.0)
+        low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
+        i, j, mass = sample_bands(self.positive_weight[order], low, high, cumulated, count)
+        weight = mass / (2 * half * self.norm * max(i.size, 1))
+        return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(i.size, weight))
+
+    def _selection_pairs(
+        self, pos: Array, order: Index, neg: Array, pieces: Pieces, half: float, count: int
+    ) -> Pairs:
+        end = pieces.score[pieces.stop - 1]
+        band = np.flatnonzero(np.abs(neg - end) < half)
+        active = self.positive_weight[order][pos - 1.0 < end].sum()
+        if band.size < 2 or active == 0:
+            return no_pairs()
+        line = prefix(self.negative_weight[band])
+        drawn = self.negative[band[systematic(line, 2 * count)]]
+        density = active * line[-1] / (2 * half * self.norm)
+        return Pairs(drawn[:count], drawn[count:], np.full(count, density / (2 * count)))
+
+    def _jump_pairs(
+        self, order: Index, pieces: Pieces, late: Index, early: Index, share: Array, width: float, count: int
+    ) -> Pairs:
+        over = prefix(pieces.weight)
+        jump = np.where((share > 0) & (share < 1), over[late] - over[early], 0.0)
+        line = prefix(self.positive_weight[order] * jump)
+        if line[-1] == 0:
+            return no_pairs()
+        i = systematic(line, count)
+        # The negatives jumped over are taken evenly, by a step that never repeats.
+        place = over[early[i]] + ((np.arange(count) * 0.6180339887498949) % 1.0) * jump[i]
+        row_line = prefix(pieces.window_row_weights())
+        j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
+        weight = line[-1] / (width * self.norm * count)
+        return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(count, weight))
+
+
+class BoundHinge(_WindowBound):
+    """:class:`PartialAUCHinge` with its labels and a window that starts above zero."""
+
+    convex = False
+
+    def __init__(
+        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float
+    ) -> None:
+        super().__init__(y, sample_weight, min_fpr, max_fpr)
+        self._plus, self._minus = (BoundConvex(y, sample_weight, 0.0, rate) for rate in (max_fpr, min_fpr))
+        self._plus.norm = self._minus.norm = self.norm
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and generalised gradient by one search in the sorted window."""
+        pos, neg = self._class_scores(scores)
+        pieces = cut(neg, self.negative_weight, self.a, self.b)
+        count, moment = pieces.cumulated()
+        order = np.argsort(pos)
+        pos, weight, first = pos[order], self.positive_weight[order], pieces.start
+        end = pieces.count_above(pos - 1.0, first, pieces.stop)
+        held = count[end] - count[first]
+        value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
+        return float(weight @ value) / self.norm, self._gradient(order, pieces, [(end, weight)], first)
+
+    def split(self) -> tuple[BoundLoss, BoundLoss]:
+        """Return ``b/(b-a) * tight(0, b)`` and ``a/(b-a) * tight(0, a)``."""
+        return self._plus, self._minus
+
+
+def _bandwidth(pos: Array, neg: Array) -> float:
+    """Half-width of the bands in which densities are measured, from the spread of the scores."""
+    spread = float(np.sqrt(pos.var() + neg.var()))
+    return 0.2 * spread if spread > 0 else 1.0

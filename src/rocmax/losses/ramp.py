@@ -1,0 +1,134 @@
+"""A bounded surrogate of the partial AUC: a smooth step on the pairs in the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rocmax._window import check_window, window_end
+from rocmax.losses._sorted import cut, prefix
+from rocmax.losses.base import Array, BoundLoss, Loss
+
+
+@dataclass(frozen=True)
+class PartialAUCRamp(Loss):
+    r"""Mean of a smooth step over the pairs in the window: bounded, so it cannot collapse; not convex.
+
+    .. math:: \frac{1}{m(b-a)} \sum_i \sum_{a < j \le b} \varphi\bigl((s_i - z_j - \text{margin}) / h\bigr)
+
+    with :math:`h = \text{width}/2` and the piecewise quadratic step :math:`\varphi(u) = 1` for
+    :math:`u \le -1`, :math:`1 - (1+u)^2/2` up to 0, :math:`(1-u)^2/2` up to 1, and 0 beyond. Value and gradient are
+    exact by sorting and prefix sums, O(N + k log k) for ``k`` negatives up to the end of the window.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    width : float
+        Length of the step in the scores.
+    margin : float, optional
+        Score difference at the middle of the step. The default, ``width / 2``, makes the loss an upper bound of
+        ``1 - partial AUC``; 0 counts a tie as one half, like the measure itself.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PartialAUCRamp
+    >>> bound = PartialAUCRamp(max_fpr=0.5).bind([1, 0, 0, 1, 0, 0])
+    >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
+    0.625
+    """
+
+    min_fpr: float = 0.0
+    max_fpr: float = 0.1
+    width: float = 1.0
+    margin: float | None = None
+
+    convex: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+        if not (0 < self.width < np.inf):
+            raise ValueError(f"width needs a finite value > 0; got {self.width!r}")
+        if self.margin is not None and not np.isfinite(self.margin):
+            raise ValueError(f"margin needs a finite value or None; got {self.margin!r}")
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundRamp:
+        """Attach labels and weights."""
+        margin = self.width / 2 if self.margin is None else self.margin
+        return BoundRamp(y, sample_weight, self.min_fpr, self.max_fpr, self.width / 2, margin)
+
+
+class BoundRamp(BoundLoss):
+    """:class:`PartialAUCRamp` with its labels; ``half`` is half the width of the step."""
+
+    convex = False
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        min_fpr: float,
+        max_fpr: float,
+        half: float,
+        margin: float,
+    ) -> None:
+        super().__init__(y, sample_weight)
+        self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
+        self.half, self.margin = half, margin
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and gradient: each positive meets three ranges of sorted negatives."""
+        pos, neg = self._class_scores(scores)
+        pieces = cut(neg, self.negative_weight, self.a, self.b)
+        inside = slice(pieces.start, pieces.stop)
+        score, weight = pieces.score[inside], pieces.weight[inside]
+        # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
+        middle_score = pos - self.margin
+        low, middle, high = (
+            np.searchsorted(-score, -(middle_score + offset), side="left")
+            for offset in (self.half, 0.0, -self.half)
+        )
+        x = (middle_score - pieces.origin) / self.half
+        d = (score - pieces.origin) / self.half
+        moments = [prefix(weight * d**power) for power in range(3)]
+
+        left = [sums[middle] - sums[low] for sums in moments]
+        right = [sums[high] - sums[middle] for sums in moments]
+        one = moments[0][middle]  # phi = 1 - (1+u)^2/2 on the left range, 1 before it
+        square_left = (1 + x) ** 2 * left[0] - 2 * (1 + x) * left[1] + left[2]
+        square_right = (1 - x) ** 2 * right[0] + 2 * (1 - x) * right[1] + right[2]
+        per_positive = one + (square_right - square_left) / 2
+        slope = (1 + x) * left[0] - left[1] + (1 - x) * right[0] + right[1]  # sum of -phi'(u)
+
+        v, norm = self.positive_weight, self.m * (self.b - self.a)
+        pull = self._pull(v, x, d, low, middle, high)
+        piece_coef = np.zeros(pieces.score.size)
+        piece_coef[inside] = weight * pull / (self.half * norm)
+        gradient = self._scatter(
+            self.positive,
+            v * slope / (-self.half * norm),
+            self.negative[pieces.rows],
+            pieces.row_coefficients(piece_coef),
+        )
+        return float(v @ per_positive) / norm, gradient
+
+    @staticmethod
+    def _pull(v: Array, x: Array, d: Array, low: Array, middle: Array, high: Array) -> Array:
+        """Sum of ``-phi'(x_i - d_j)`` over the positives, for each negative of the window.
+
+        A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right one: linear in ``d_j``, so
+        two running sums of the ranges' ends suffice.
+        """
+
+        def running(at_low: Array, at_middle: Array, at_high: Array) -> Array:
+            size = d.size + 1
+            steps = np.bincount(low, at_low, size) + np.bincount(middle, at_middle, size)
+            return np.cumsum(steps + np.bincount(high, at_high, size))[:-1]
+
+        constant = running(v * (1 + x), -2 * v * x, -v * (1 - x))
+        return constant + d * running(-v, 2 * v, -v)

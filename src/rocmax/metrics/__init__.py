@@ -1,0 +1,30 @@
+"""Exact measures of a ranking or of predicted labels, their scorers and their confidence intervals.
+
+Every measure takes ``sample_weight`` (a row of weight ``v`` counts as ``v`` copies, one of weight zero is
+absent) and ``pos_label`` (default: the larger label, as in scikit-learn). Tied scores are one step of the ROC
+curve, so the order of the rows never matters.
+"""
+
+from __future__ import annotations
+
+from sklearn.metrics import roc_auc_score
+
+from rocmax.metrics._bootstrap import bootstrap_interval
+from rocmax.metrics._labels import g_mean_score, weighted_relative_accuracy
+from rocmax.metrics._partial import partial_auc_score, two_way_partial_auc_score
+from rocmax.metrics._points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
+from rocmax.metrics._scorer import make_scorer
+
+__all__ = [
+    "bootstrap_interval",
+    "break_even_point",
+    "fpr_at_tpr",
+    "g_mean_score",
+    "make_scorer",
+    "partial_auc_score",
+    "precision_at_k",
+    "roc_auc_score",
+    "tpr_at_fpr",
+    "two_way_partial_auc_score",
+    "weighted_relative_accuracy",
+]

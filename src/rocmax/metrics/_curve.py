@@ -1,0 +1,148 @@
+"""From labels, scores and weights to the ROC curve: inputs are checked and ties are joined here only."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+# Cumulated weights, and products such as 100 * 0.07, miss their true value by rounding. Two weights that are
+# this close, relatively, are equal.
+DUST = 1e-9
+
+
+class Curve(NamedTuple):
+    """Weight of the negatives and of the positives above each threshold, from none of them to all."""
+
+    fp: Array
+    tp: Array
+
+    @property
+    def n(self) -> float:
+        """Weight of all negatives."""
+        return float(self.fp[-1])
+
+    @property
+    def m(self) -> float:
+        """Weight of all positives."""
+        return float(self.tp[-1])
+
+
+class Blocks(NamedTuple):
+    """Weight of each class in each block of tied scores, highest first: all that a measure depends on."""
+
+    negative: Array
+    positive: Array
+
+    def curve(self) -> Curve:
+        """Cumulate the blocks."""
+        fp, tp = (np.concatenate(([0.0], np.cumsum(weight))) for weight in self)
+        return Curve(fp, tp)
+
+
+def score_blocks(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+) -> Blocks:
+    """Return the blocks of tied scores."""
+    labels, scores, weight = _present_rows(y_true, _numbers("y_score", y_score), "y_score", sample_weight)
+    bad = scores[~np.isfinite(scores)]
+    if bad.size:
+        raise ValueError(
+            f"y_score needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}"
+        )
+    positive = labels == _classes(labels, pos_label)[1]
+    distinct, rank = np.unique(scores, return_inverse=True)
+    return _sum_blocks(distinct.size - 1 - rank, distinct.size, positive, weight)
+
+
+def label_blocks(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+) -> Blocks:
+    """Return two blocks: the rows predicted positive, and the others."""
+    labels, predicted, weight = _present_rows(y_true, _column("y_pred", y_pred), "y_pred", sample_weight)
+    classes = _classes(labels, pos_label)
+    unknown = set(predicted.tolist()) - set(classes)
+    if unknown:
+        raise ValueError(
+            f"y_pred needs predicted labels, each one of {classes}; got {_few(unknown)} "
+            "(a measure of scores takes scores, this one takes labels)"
+        )
+    return _sum_blocks((predicted != classes[1]).astype(np.intp), 2, labels == classes[1], weight)
+
+
+def _sum_blocks(block: NDArray[np.intp], n_blocks: int, positive: NDArray[np.bool_], weight: Array) -> Blocks:
+    sums = np.zeros((2, n_blocks))
+    np.add.at(sums, (positive.astype(np.intp), block), weight)
+    return Blocks(sums[0], sums[1])
+
+
+def _present_rows(
+    y_true: ArrayLike, values: NDArray[Any], name: str, sample_weight: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[Any], Array]:
+    """Labels, values and weights of the rows that are there: weight zero means absent."""
+    labels = _column("y_true", y_true)
+    if labels.size != values.size:
+        raise ValueError(f"y_true and {name} need the same length; got {labels.size} and {values.size}")
+    if sample_weight is None:
+        return labels, values, np.ones(labels.size)
+    weight = _numbers("sample_weight", sample_weight).astype(np.float64)
+    if weight.size != labels.size:
+        raise ValueError(
+            f"y_true and sample_weight need the same length; got {labels.size} and {weight.size}"
+        )
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError(f"sample_weight needs finite values >= 0; got {weight.min()} to {weight.max()}")
+    present = weight > 0
+    if weight.size and not present.any():
+        raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
+    return labels[present], values[present], weight[present]
+
+
+def _classes(labels: NDArray[Any], pos_label: object) -> list[Any]:
+    """Return the negative label and the positive one."""
+    try:
+        classes = np.unique(labels).tolist()
+    except TypeError:
+        raise ValueError(f"y_true needs labels of one kind; got {_few(labels.tolist())}") from None
+    if any(label != label for label in classes):
+        raise ValueError("y_true needs a label in each row; got NaN")
+    if len(classes) < 2:
+        got = f"one class: {classes}" if classes else "no rows"
+        raise ValueError(f"y_true needs two classes among the rows of non-zero weight; got {got}")
+    if len(classes) > 2:
+        raise ValueError(f"y_true needs exactly two classes; got {len(classes)}: {_few(classes)}")
+    if pos_label is None:
+        return classes
+    if pos_label not in classes:
+        raise ValueError(f"pos_label needs to be one of the labels {classes}; got {pos_label!r}")
+    return classes if pos_label == classes[1] else classes[::-1]
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
+    array = _column(name, values)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} needs numbers; got {_few(array.tolist())}") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} needs real numbers; got values of type {array.dtype}")
+    return array
+
+
+def _column(name: str, values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} needs one dimension, one value per row; got an array of shape {array.shape}"
+        )
+    return array
+
+
+def _few(values: Any) -> str:
+    """Show the first few of many values."""
+    listed = list(values)
+    return ", ".join(map(repr, listed[:5])) + (", ..." if len(listed) > 5 else "")

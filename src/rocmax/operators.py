@@ -1,0 +1,87 @@
+"""What a solver may do with data: products with all rows, and a look at some of them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float64]
+
+# Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows.
+_FEW = 0.2
+
+
+class Operator(Protocol):
+    """The data as a solver sees it."""
+
+    shape: tuple[int, int]
+
+    def matvec(self, w: Array) -> Array:
+        """Return the scores ``X @ w``."""
+
+    def rmatvec(self, c: Array) -> Array:
+        """Return ``X.T @ c``."""
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return the rows ``X[index]``, dense or sparse as the data are."""
+
+
+class MatrixOperator:
+    """A dense or CSR matrix in memory.
+
+    The matrix is used as it is, in its own precision: nothing is copied, converted or made dense. Results are double
+    precision.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self._X = X
+        self.shape: tuple[int, int] = X.shape
+
+    def matvec(self, w: Array) -> Array:
+        """Return the scores ``X @ w``."""
+        return np.asarray(self._X @ w.astype(self._X.dtype, copy=False), dtype=np.float64)
+
+    def rmatvec(self, c: Array) -> Array:
+        """Return ``X.T @ c``, from the rows whose coefficient is not zero if they are few."""
+        used = np.flatnonzero(c)
+        X = self._X
+        if used.size < _FEW * c.size:
+            X, c = X[used], c[used]
+        return np.asarray(X.T @ c.astype(X.dtype, copy=False), dtype=np.float64)
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return the rows ``X[index]``."""
+        return self._X[index]
+
+
+class CountingOperator:
+    """An operator that counts passes over the data: one for each product with all rows."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self.shape = operator.shape
+        self.passes = 0
+
+    def matvec(self, w: Array) -> Array:
+        """Return the scores; one pass."""
+        self.passes += 1
+        return self._operator.matvec(w)
+
+    def rmatvec(self, c: Array) -> Array:
+        """Return the weighted sum of rows; one pass."""
+        self.passes += 1
+        return self._operator.rmatvec(c)
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows; not counted as a pass."""
+        return self._operator.rows(index)
+
+
+def as_operator(X: Any) -> Operator:
+    """Return ``X`` as an operator: a NumPy array, a SciPy CSR matrix or array, or an operator already."""
+    if isinstance(X, np.ndarray) or sparse.issparse(X):
+        return MatrixOperator(X)
+    return X

@@ -1,0 +1,80 @@
+"""The concave-convex procedure for a loss given as a difference of convex losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.losses.base import BoundLoss, Tilted
+from rocmax.operators import CountingOperator, Operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers.base import Callback, Progress, Result
+from rocmax.solvers.smoothed_newton import SmoothedNewton
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CCCP:
+    r"""Minimise :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
+
+    Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
+    objective that touches it there, and minimises that bound from there with :class:`SmoothedNewton`. So the
+    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself. The result is
+    a stationary point; it has no certificate, and its gap is NaN.
+
+    Parameters
+    ----------
+    tol : float
+        Smallest relative fall of the objective that is worth another step, and tolerance of the inner problems.
+    max_iter : int
+        Largest number of outer steps.
+    inner_max_iter : int
+        ``max_iter`` of the inner solver.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, Algorithm 4.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 100
+    inner_max_iter: int = 500
+
+    def solve(
+        self,
+        operator: Operator,
+        loss: BoundLoss,
+        penalty: SquaredL2,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Minimise from ``w0`` (the solution without the concave part if None), never ending above it."""
+        inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
+        if loss.convex:
+            return inner.solve(operator, loss, penalty, w0, callback)
+        plus, minus = loss.split()
+        counted = CountingOperator(operator)
+        w = inner.solve(counted, plus, penalty).w if w0 is None else np.array(w0, dtype=np.float64)
+        scores = counted.matvec(w)
+        objective = penalty.value(w) + penalty.C * loss.value_and_gradient(scores)[0]
+        trace: list[Progress] = []
+        converged = False
+        while not converged and len(trace) < self.max_iter:
+            value, tilt = minus.value_and_gradient(scores)
+            tangent = Tilted(plus, tilt, float(tilt @ scores) - value)
+            new_w = inner.solve(counted, tangent, penalty, w).w
+            new_scores = counted.matvec(new_w)
+            new_objective = penalty.value(new_w) + penalty.C * loss.value_and_gradient(new_scores)[0]
+            converged = objective - new_objective <= self.tol * objective
+            if new_objective < objective:
+                w, scores, objective = new_w, new_scores, new_objective
+            trace.append(Progress(objective, np.nan, counted.passes))
+            if callback is not None:
+                callback(trace[-1])
+        state = "converged" if converged else "did not reach its tolerance: raise max_iter or tol;"
+        message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, tol={self.tol:g}"
+        return Result(w, objective, np.nan, len(trace), converged, message, trace)

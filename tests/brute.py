@@ -1,0 +1,266 @@
+"""Slow oracles for the losses, written to be checked against the papers, not to be fast.
+
+Two layers. The first enumerates: every ordering of a tiny sample, every subset of its negatives, exactly
+as the papers define the surrogates, for whole windows ``j_a < j <= j_b`` and no weights. The second
+loops over pairs: exact windows ``(a, b]`` that may cut a negative in two, weights as numbers of copies.
+The tests tie the second layer to the first, and the losses to both.
+
+Papers: "000" is Narasimhan and Agarwal, Support vector algorithms for optimizing the partial area under the
+ROC curve; "003" is the KDD 2013 paper on the tight surrogate by the same authors.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+
+# Layer 1: enumeration, straight from the definitions.
+
+
+def ordering_objective(pos, neg, order, j_a, j_b):
+    """``Delta(pi*, pi) - w.(phi(S, pi*) - phi(S, pi))`` for one ordering (000 Eq. 6, 11, 17; pi* = 0).
+
+    ``order`` lists the examples from the top: numbers below ``len(pos)`` are positives, the others negatives.
+    Both terms carry the factor ``1 / (m (j_b - j_a))``.
+    """
+    m = len(pos)
+    place = {example: position for position, example in enumerate(order)}
+
+    def pi(i, j):
+        return 1 if place[i] > place[m + j] else 0
+
+    ranked = [example - m for example in order if example >= m]
+    mistakes = sum(pi(i, ranked[j - 1]) for i in range(m) for j in range(j_a + 1, j_b + 1))
+    features = sum(pi(i, j) * (pos[i] - neg[j]) for i in range(m) for j in range(len(neg)))
+    return (mistakes - features) / (m * (j_b - j_a))
+
+
+def best_ordering(pos, neg, j_a, j_b):
+    """Maximum of the objective over all orderings of these examples."""
+    return max(ordering_objective(pos, neg, o, j_a, j_b) for o in permutations(range(len(pos) + len(neg))))
+
+
+def structural_by_enumeration(pos, neg, j_a, j_b):
+    """000 Eq. 11: all orderings of all examples."""
+    return best_ordering(pos, neg, j_a, j_b)
+
+
+def tight_by_enumeration(pos, neg, j_a, j_b):
+    """000 Eq. 18: all subsets of ``j_b`` negatives, and all orderings of the positives and that subset."""
+    return max(best_ordering(pos, subset, j_a, j_b) for subset in combinations(neg, j_b))
+
+
+def hinge_by_definition(pos, neg, j_a, j_b):
+    """000 Eq. 9: the pairwise hinge on the negatives ranked ``j_a + 1`` to ``j_b``."""
+    ranked = sorted(neg, reverse=True)[j_a:j_b]
+    return sum(max(0.0, 1 - (s - z)) for s in pos for z in ranked) / (len(pos) * (j_b - j_a))
+
+
+def error_by_definition(pos, neg, j_a, j_b):
+    """000 Eq. 16: the share of pairs in the window with the positive not above the negative."""
+    ranked = sorted(neg, reverse=True)[j_a:j_b]
+    return sum(s <= z for s in pos for z in ranked) / (len(pos) * (j_b - j_a))
+
+
+# Layer 2: loops over pairs, with exact windows and weights.
+
+BEFORE, INSIDE, AFTER = range(3)
+
+
+class Sample:
+    """Scores by class, in exact positions: the negatives as pieces cut at the ends of the window.
+
+    ``pieces`` is a list of ``(row, score, length, place)`` in descending order of score. A negative of
+    weight ``v`` covers an interval of length ``v`` of the ranks; ``(a, b]`` cuts it into the parts before,
+    inside and after the window. Positions are fractions, so whole ends are met exactly.
+    """
+
+    def __init__(self, scores, y, weight=None, min_fpr=0.0, max_fpr=1.0):
+        self.scores = [float(s) for s in scores]
+        self.weight = [1.0] * len(self.scores) if weight is None else [float(v) for v in weight]
+        rows = [k for k in range(len(self.scores)) if self.weight[k] > 0]
+        self.positives = [(k, self.scores[k], self.weight[k]) for k in rows if y[k]]
+        self.negatives = [(k, self.scores[k], self.weight[k]) for k in rows if not y[k]]
+        self.m = sum(Fraction(v) for _, _, v in self.positives)
+        self.n = sum(Fraction(v) for _, _, v in self.negatives)
+        # str(0.07) is the rate that was meant; the float is a little off.
+        self.a = self.n * Fraction(str(min_fpr))
+        self.b = self.n * Fraction(str(max_fpr))
+        self.pieces = self._cut()
+        self.pairs_in_window = float(self.m * (self.b - self.a))
+
+    def _cut(self):
+        pieces = []
+        top = Fraction(0)
+        for row, z, v in sorted(self.negatives, key=lambda item: -item[1]):
+            bottom = top + Fraction(v)
+            ends = ((Fraction(0), self.a), (self.a, self.b), (self.b, self.n))
+            for place, (left, right) in enumerate(ends):
+                length = min(bottom, right) - max(top, left)
+                if length > 0:
+                    pieces.append((row, z, float(length), place))
+            top = bottom
+        return pieces
+
+    def total(self, terms, pairs=None):
+        """Value and gradient from terms ``(positive row, negative row, value, slope)``.
+
+        ``slope`` is the derivative in ``z_j - s_i``. Negatives of the same score then share what they got, in
+        proportion to weight: which of them is cut by the window's end is no property of the sample.
+        """
+        pairs = self.pairs_in_window if pairs is None else pairs
+        gradient = np.zeros(len(self.scores))
+        values = []
+        for i, j, value, slope in terms:
+            values.append(value)
+            gradient[i] -= slope
+            gradient[j] += slope
+        for z in {score for _, score, _ in self.negatives}:
+            tied = [row for row, score, _ in self.negatives if score == z]
+            pool = sum(gradient[row] for row in tied)
+            mass = sum(self.weight[row] for row in tied)
+            for row in tied:
+                gradient[row] = pool * self.weight[row] / mass
+        return math.fsum(values) / pairs, gradient / pairs
+
+
+def _over_window(sample, function):
+    """Sum of ``function(s_i - z_j) -> (value, slope in z_j - s_i)`` over the pairs in the window."""
+    terms = []
+    for i, s, v in sample.positives:
+        for j, z, length, place in sample.pieces:
+            if place == INSIDE:
+                value, slope = function(s - z)
+                terms.append((i, j, v * length * value, v * length * slope))
+    return sample.total(terms)
+
+
+def _hinge(margin):
+    def function(t):
+        # A pair exactly on the kink is inactive.
+        return (margin - t, 1.0) if margin - t > 0 else (0.0, 0.0)
+
+    return function
+
+
+def _squared_hinge(t):
+    return ((1 - t) ** 2, 2 * (1 - t)) if 1 - t > 0 else (0.0, 0.0)
+
+
+def ramp_step(t, width, margin):
+    """The step of the ramp loss at ``t``, and its slope in ``-t``."""
+    half = width / 2
+    u = (t - (half if margin is None else margin)) / half
+    if u <= -1:
+        return 1.0, 0.0
+    if u <= 0:
+        return 1 - (1 + u) ** 2 / 2, (1 + u) / half
+    if u <= 1:
+        return (1 - u) ** 2 / 2, (1 - u) / half
+    return 0.0, 0.0
+
+
+def pairwise_hinge(scores, y, weight=None):
+    """Mean over all pairs of ``(1 - (s_i - s_j))_+`` (000 Eq. 4)."""
+    return _over_window(Sample(scores, y, weight), _hinge(1.0))
+
+
+def pairwise_squared_hinge(scores, y, weight=None):
+    """Mean over all pairs of ``(1 - (s_i - s_j))_+^2``."""
+    return _over_window(Sample(scores, y, weight), _squared_hinge)
+
+
+def pairwise_squared_hinge_hessian(scores, y, weight=None):
+    """Dense generalised Hessian: ``2 v_i v_j / (m n) (e_i - e_j)(e_i - e_j)'`` for each active pair."""
+    sample = Sample(scores, y, weight)
+    hessian = np.zeros((len(sample.scores), len(sample.scores)))
+    for i, s, v in sample.positives:
+        for j, z, u in sample.negatives:
+            if 1 - (s - z) > 0:
+                difference = np.zeros(len(sample.scores))
+                difference[i], difference[j] = 1.0, -1.0
+                hessian += 2 * v * u * np.outer(difference, difference)
+    return hessian / float(sample.m * sample.n)
+
+
+def partial_auc_hinge(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+    """The pairwise hinge on the pairs in the window (000 Eq. 9)."""
+    return _over_window(Sample(scores, y, weight, min_fpr, max_fpr), _hinge(1.0))
+
+
+def partial_auc_ramp(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, width=1.0, margin=None):
+    """The ramp step on the pairs in the window."""
+    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    return _over_window(sample, lambda t: ramp_step(t, width, margin))
+
+
+def _best_prefix(sample, places):
+    """For each positive the best ``r``: the largest sum of the first pieces (000 Eq. 19 and 20).
+
+    A piece inside the window counts ``1 - (s_i - z_j)``, one outside ``0 - (s_i - z_j)``. Cutting within a
+    piece gains nothing, since a piece has one sign. Of equal sums the shortest prefix is taken.
+    """
+    terms = []
+    for i, s, v in sample.positives:
+        best, running, best_prefix, prefix = 0.0, 0.0, [], []
+        for j, z, length, place in sample.pieces:
+            if place in places:
+                value = length * ((1.0 if place == INSIDE else 0.0) - (s - z))
+                running += value
+                prefix.append((i, j, v * value, v * length))
+                if running > best:
+                    best, best_prefix = running, list(prefix)
+        terms += best_prefix
+    return sample.total(terms)
+
+
+def partial_auc_tight(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+    """The tight structural surrogate: prefixes end at ``b`` (000 Eq. 18 with 19 and 20)."""
+    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr), (BEFORE, INSIDE))
+
+
+def partial_auc_structural(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+    """The looser structural surrogate: prefixes run through all negatives (000 Eq. 11)."""
+    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr), (BEFORE, INSIDE, AFTER))
+
+
+def partial_auc(scores, y, weight=None, min_fpr=0.0, max_fpr=1.0, tie=0.5):
+    """Share of the pairs in the window with the positive above; a tied pair counts ``tie``."""
+    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    return _over_window(sample, lambda t: (1.0 if t > 0 else tie if t == 0 else 0.0, 0.0))[0]
+
+
+def zero_margin_terms(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, place=BEFORE):
+    """``1/(m (b - a)) sum (z_j - s_i)_+`` over the negatives before or after the window.
+
+    Before it, this is eta of 000 Theorem 7; after it, the extra term of 003 Theorems 1 and 2.
+    """
+    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    terms = [
+        (i, j, v * length * max(0.0, z - s), 0.0)
+        for i, s, v in sample.positives
+        for j, z, length, where in sample.pieces
+        if where == place
+    ]
+    return sample.total(terms)[0]
+
+
+def tight_lower_bound(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+    """Left side of 000 Theorem 7: hinge plus eta over the positives below every negative before the window.
+
+    The sum of the hinge runs over the window (a misprint in the paper has it run over the ranks before).
+    """
+    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    last_before = min((z for _, z, _, place in sample.pieces if place == BEFORE), default=math.inf)
+    margins = {BEFORE: 0.0, INSIDE: 1.0}
+    terms = [
+        (i, j, v * length * max(0.0, margins[place] - (s - z)), 0.0)
+        for i, s, v in sample.positives
+        if s < last_before
+        for j, z, length, place in sample.pieces
+        if place in margins
+    ]
+    return sample.total(terms)[0]

@@ -1,0 +1,255 @@
+"""Scorers inside scikit-learn's searches, and bootstrap intervals."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from rocmax import metrics
+
+CASES = [
+    ("partial_auc_score", {"min_fpr": 0.05, "max_fpr": 0.3}),
+    ("partial_auc_score", {"max_fpr": 0.3, "definition": "count"}),
+    ("partial_auc_score", {"max_fpr": 0.3, "standardize": True}),
+    ("two_way_partial_auc_score", {"min_tpr": 0.2, "max_fpr": 0.6}),
+    ("tpr_at_fpr", {"max_fpr": 0.2}),
+    ("fpr_at_tpr", {"min_tpr": 0.6}),
+    ("precision_at_k", {"k": 7}),
+    ("precision_at_k", {"k": 0.2}),
+    ("break_even_point", {}),
+    ("g_mean_score", {}),
+    ("weighted_relative_accuracy", {}),
+    ("roc_auc_score", {}),
+]
+LABELLED = ("g_mean_score", "weighted_relative_accuracy")
+every = pytest.mark.parametrize(("name", "params"), CASES)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 4))
+    fraud = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=90) > 0.6
+    return X, np.where(fraud, "fraud", "ok")
+
+
+def public_value(name, params, y, values, **weight):
+    return getattr(metrics, name)(y, values, **params, **weight)
+
+
+@every
+def test_every_scorer_in_a_grid_search(problem, name, params):
+    X, y = problem
+    folds, grid = StratifiedKFold(3), [1e-3, 1.0]
+    search = GridSearchCV(
+        LogisticRegression(),
+        {"C": grid},
+        scoring=metrics.make_scorer(name, pos_label="fraud", **params),
+        cv=folds,
+        error_score="raise",
+    ).fit(X, y)
+    sign = -1 if name == "fpr_at_tpr" else 1
+    for i, (train, test) in enumerate(folds.split(X, y)):
+        for C, score in zip(grid, search.cv_results_[f"split{i}_test_score"], strict=True):
+            model = LogisticRegression(C=C).fit(X[train], y[train])
+            if name in LABELLED:
+                values = (model.predict(X[test]) == "fraud").astype(int)
+            else:
+                values = -model.decision_function(X[test])
+            expected = public_value(name, params, (y[test] == "fraud").astype(int), values)
+            assert score == pytest.approx(sign * expected)
+
+
+def test_the_positive_class_of_a_scorer(problem):
+    X, y = problem
+    model = LogisticRegression().fit(X, y)
+    window = {"max_fpr": 0.1}
+    of_fraud = metrics.make_scorer("partial_auc", pos_label="fraud", **window)(model, X, y)
+    of_ok = metrics.make_scorer("partial_auc", pos_label="ok", **window)(model, X, y)
+    assert of_fraud == pytest.approx(
+        metrics.partial_auc_score(y == "fraud", -model.decision_function(X), **window)
+    )
+    assert of_ok == pytest.approx(metrics.partial_auc_score(y == "ok", model.decision_function(X), **window))
+    assert of_ok == metrics.make_scorer("partial_auc", **window)(model, X, y)
+    assert abs(of_fraud - of_ok) > 0.01
+    both = [metrics.make_scorer("roc_auc", pos_label=label)(model, X, y) for label in ("fraud", "ok")]
+    assert both == pytest.approx([roc_auc_score(y, model.decision_function(X))] * 2)
+
+
+def test_a_scorer_uses_probabilities_where_there_is_no_decision_function(problem):
+    X, y = problem
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    score = metrics.make_scorer("tpr_at_fpr", pos_label="fraud", max_fpr=0.2)(model, X, y)
+    expected = metrics.tpr_at_fpr(y, model.predict_proba(X)[:, 0], max_fpr=0.2, pos_label="fraud")
+    assert score == expected > 0.2
+
+
+def test_a_scorer_takes_weights_and_pickles(problem):
+    X, y = problem
+    model, weight = LogisticRegression().fit(X, y), np.arange(90) % 4
+    scorer = pickle.loads(pickle.dumps(metrics.make_scorer("partial_auc", max_fpr=0.3)))
+    expected = metrics.partial_auc_score(y, model.decision_function(X), max_fpr=0.3, sample_weight=weight)
+    assert scorer(model, X, y, sample_weight=weight) == pytest.approx(expected)
+
+
+@every
+def test_a_measure_by_name_or_by_function(name, params):
+    y, s = [0, 1, 1, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0, 1, 0]
+    short = name.removesuffix("_score")
+    values = {
+        metrics.bootstrap_interval(measure, y, s, n_resamples=20, random_state=1, **params)
+        for measure in (name, short, getattr(metrics, name))
+    }
+    assert len(values) == 1
+    assert repr(metrics.make_scorer(short, **params)) == repr(
+        metrics.make_scorer(getattr(metrics, name), **params)
+    )
+
+
+@pytest.mark.parametrize(
+    ("measure", "params", "message"),
+    [
+        ("accuracy", {}, "one of break_even_point, fpr_at_tpr, .*weighted_relative_accuracy.*got 'accuracy'"),
+        (len, {}, "or that function; got <built-in function len>"),
+        ("partial_auc", {"k": 3}, "takes min_fpr, max_fpr, standardize, definition; got k"),
+        ("break_even_point", {"k": 3}, "break_even_point takes no parameters; got k"),
+        ("tpr_at_fpr", {"max_fpr": 0.1, "sample_weight": [1]}, "takes max_fpr; got sample_weight"),
+        ("tpr_at_fpr", {}, "tpr_at_fpr needs a value for max_fpr; got no parameters"),
+        ("two_way_partial_auc", {"max_fpr": 0.1}, "needs a value for min_tpr; got max_fpr"),
+        ("roc_auc", {"max_fpr": 0.1}, "use partial_auc_score with max_fpr, and standardize=True"),
+    ],
+)
+def test_unknown_measures_and_parameters(measure, params, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.make_scorer(measure, **params)
+    if "sample_weight" not in params:
+        with pytest.raises(ValueError, match=message):
+            metrics.bootstrap_interval(measure, [0, 1], [0, 1], **params)
+
+
+def tied_sample(size=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(size) % 3 == 0
+    return y.astype(int), np.round(2 * (rng.normal(size=size) + y)).astype(int)
+
+
+def multiplicities(y, values, rng):
+    """Counts of one resample; in a block of ties the first row of a class stands for the others of it."""
+    counts = np.zeros(y.size)
+    for label in (0, 1):
+        rows = np.flatnonzero(y == label)
+        distinct, first, size = np.unique(-values[rows], return_index=True, return_counts=True)
+        assert np.all(np.diff(distinct) > 0)
+        counts[rows[first]] = rng.multinomial(rows.size, size / rows.size)
+    return counts
+
+
+@every
+def test_bootstrap_is_a_loop_over_weighted_calls(name, params):
+    y, s = tied_sample()
+    values = (s > 0).astype(int) if name in LABELLED else s
+    rng = np.random.default_rng(5)
+    sampled = []
+    for _ in range(50):
+        counts = multiplicities(y, values, rng)
+        keep = counts > 0
+        sampled.append(public_value(name, params, y[keep], values[keep], sample_weight=counts[keep]))
+    got = metrics.bootstrap_interval(
+        name, y, values, n_resamples=50, confidence_level=0.8, random_state=5, **params
+    )
+    assert got == pytest.approx(tuple(np.quantile(sampled, [0.1, 0.9])), rel=1e-12)
+    assert got[0] < got[1]
+
+
+def test_bootstrap_agrees_with_resampled_rows():
+    y, s = tied_sample(150)
+    rng = np.random.default_rng(0)
+    rows = [np.flatnonzero(y == label) for label in (0, 1)]
+    drawn = [np.concatenate([rng.choice(r, r.size) for r in rows]) for _ in range(2000)]
+    low, high = np.quantile(
+        [metrics.partial_auc_score(y[i], s[i], max_fpr=0.4) for i in drawn], [0.025, 0.975]
+    )
+    got = metrics.bootstrap_interval("partial_auc", y, s, n_resamples=4000, random_state=1, max_fpr=0.4)
+    assert got == pytest.approx((low, high), abs=0.1 * (high - low))
+
+
+def test_integer_weights_are_repeated_rows_in_a_bootstrap():
+    y, s = tied_sample()
+    weight = 1 + np.arange(60) % 3
+    repeated = np.repeat(np.arange(60), weight)
+    settings = {"n_resamples": 200, "random_state": 2, "max_fpr": 0.4}
+    # Draws are made by block of tied scores, so the two see the same random numbers.
+    assert metrics.bootstrap_interval("partial_auc", y, s, sample_weight=weight, **settings) == pytest.approx(
+        metrics.bootstrap_interval("partial_auc", y[repeated], s[repeated], **settings), rel=1e-12
+    )
+
+
+def test_zero_weight_is_absent_in_a_bootstrap():
+    y, s = tied_sample()
+    weight = (np.arange(60) % 4 > 0).astype(int)
+    settings = {"n_resamples": 50, "random_state": 2}
+    assert metrics.bootstrap_interval("roc_auc", y, s, sample_weight=weight, **settings) == pytest.approx(
+        metrics.bootstrap_interval("roc_auc", y[weight > 0], s[weight > 0], **settings), rel=1e-12
+    )
+
+
+def test_fractional_weights_keep_the_totals_of_the_classes():
+    y, s = tied_sample(12)
+    # 2.4 positives and 7.2 negatives; whole copies alone would be 2 and 7.
+    fixed = {"sample_weight": np.where(y == 1, 0.6, 0.9), "n_resamples": 30, "random_state": 0}
+    low, high = metrics.bootstrap_interval("precision_at_k", y, s, k=9, **fixed)
+    assert 0 < low <= high < 1
+    # Precision among all rows is the share of positives, which a stratified resample can't change.
+    assert metrics.bootstrap_interval("precision_at_k", y, s, k=1.0, **fixed) == pytest.approx((0.25, 0.25))
+
+
+def test_seeds():
+    y, s = tied_sample()
+
+    def interval(seed):
+        return metrics.bootstrap_interval("roc_auc", y, s, n_resamples=50, random_state=seed)
+
+    assert interval(1) == interval(1) == interval(np.random.default_rng(1))
+    assert interval(1) != interval(2)
+    generator = np.random.default_rng(1)
+    assert interval(generator) != interval(generator)
+
+
+def test_a_higher_level_gives_a_wider_interval_around_the_value():
+    y, s = tied_sample(150)
+    settings = {"n_resamples": 400, "random_state": 0}
+    wide = metrics.bootstrap_interval("roc_auc", y, s, confidence_level=0.99, **settings)
+    narrow = metrics.bootstrap_interval("roc_auc", y, s, confidence_level=0.5, **settings)
+    assert wide[0] < narrow[0] < roc_auc_score(y, s) < narrow[1] < wide[1]
+
+
+def test_the_positive_class_of_a_bootstrap():
+    y, s = tied_sample()
+    settings = {"n_resamples": 50, "random_state": 0, "max_fpr": 0.2}
+    named = np.where(y == 1, "fraud", "ok")
+    of_fraud = metrics.bootstrap_interval("tpr_at_fpr", named, s, pos_label="fraud", **settings)
+    assert of_fraud == metrics.bootstrap_interval("tpr_at_fpr", y, s, **settings)
+    assert of_fraud != metrics.bootstrap_interval("tpr_at_fpr", named, s, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_resamples": 0}, "n_resamples needs to be an integer of at least 1; got 0"),
+        ({"n_resamples": 10.0}, "n_resamples needs to be an integer.*got 10.0"),
+        ({"n_resamples": True}, "n_resamples needs to be an integer.*got True"),
+        ({"confidence_level": 1.0}, "confidence_level needs to be above 0 and below 1; got 1.0"),
+        ({"confidence_level": 95}, "confidence_level.*got 95"),
+        ({"sample_weight": [0.1, 0.1, 0.1, 0.1]}, "sum to at least 1 in each class; got 0.2"),
+        ({"sample_weight": [1, 0, 1, 0]}, "one class"),
+    ],
+)
+def test_bad_settings_of_a_bootstrap(settings, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.bootstrap_interval("roc_auc", [0, 1, 0, 1], [1, 2, 3, 4], **settings)
