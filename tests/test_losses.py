@@ -1,4 +1,4 @@
-"""The contract of a loss, run for every loss: value, gradient, flags, weights, ties, types."""
+"""The contract of a loss, run for every loss: values, gradients, flags."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,0 +1,34 @@
+"""rocmax: train classifiers for what they are judged by."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rocmax.estimators import AUCClassifier, PartialAUCClassifier
+
+__version__ = "0.1.0"
+
+_MODULE_OF = {
+    "AUCClassifier": "rocmax.estimators",
+    "PartialAUCClassifier": "rocmax.estimators",
+    "losses": "rocmax.losses",
+    "metrics": "rocmax.metrics",
+    "solvers": "rocmax.solvers",
+}
+
+__all__ = ["AUCClassifier", "PartialAUCClassifier", "__version__", "losses", "metrics", "solvers"]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes over a second to import and loads pandas where it is installed, so nothing is imported
+    # before it is used.
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'rocmax' has no attribute {name!r}")
+    module = importlib.import_module(_MODULE_OF[name])
+    return module if _MODULE_OF[name] == f"rocmax.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

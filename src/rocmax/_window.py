@@ -20,4 +20,4 @@ def window_end(total: float, rate: float) -> float:
     """
     end = total * rate
     nearest = float(round(end))
-    return nearest if abs(end - nearest) <= 1e-9 * max(1.0, nearest) else end
+    return nearest if abs(end - nearest) <= 1e-9 * nearest else end

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 
 Array = NDArray[np.float64]
 
@@ -85,3 +86,46 @@ def as_operator(X: Any) -> Operator:
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return MatrixOperator(X)
     return X
+
+
+# Up to this many rows, and fewer than features, the eigenvalues of the Gram matrix are cheap.
+_MAX_GRAM = 2000
+
+
+def row_space(
+    operator: Operator, X: Any
+) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
+    """Rotate few rows with many features into as many features as rows.
+
+    The optimum of ``1/2 |w|^2 + loss(X w)`` lies in the span of the rows, ``w = X.T v``. With the Gram matrix
+    ``X X.T = V diag(e) V.T`` the problem is the same, norms included, for the data ``V diag(sqrt(e))``.
+
+    Returns
+    -------
+    operator : Operator
+        The rotated data, or the given operator where it would not pay.
+    lower, lift : callable
+        From weights of the given features to those of the rotated ones, and back.
+    """
+    n_rows, n_features = operator.shape
+    if n_rows >= n_features or n_rows > _MAX_GRAM:
+        return operator, _same, _same
+    gram = X @ X.T
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    values, vectors = linalg.eigh(gram.astype(np.float64, copy=False))
+    keep = values > 1e-12 * values[-1]
+    if not keep.any():
+        return operator, _same, _same
+    root, vectors = np.sqrt(values[keep]), vectors[:, keep]
+
+    def lift(w: Array) -> Array:
+        return operator.rmatvec(vectors @ (w / root))
+
+    def lower(w: Array) -> Array:
+        return (vectors.T @ operator.matvec(w)) / root
+
+    return MatrixOperator(vectors * root), lower, lift
+
+
+def _same(w: Array) -> Array:
+    return w

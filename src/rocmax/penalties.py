@@ -27,3 +27,22 @@ class SquaredL2:
     def value(self, w: NDArray[np.float64]) -> float:
         """Return ``1/2 |w|^2``."""
         return 0.5 * float(w @ w)
+
+    def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ``w``."""
+        return w
+
+
+@dataclass(frozen=True)
+class Unpenalized:
+    """No penalty on the weights, for a loss that holds the scores in place by itself."""
+
+    C: float = 1.0
+
+    def value(self, w: NDArray[np.float64]) -> float:
+        """Return 0."""
+        return 0.0
+
+    def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return zeros."""
+        return np.zeros_like(w)

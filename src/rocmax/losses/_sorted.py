@@ -96,7 +96,9 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
     return np.cumsum(np.bincount(ends, weight, minlength=size + 1)[::-1])[::-1][1:]
 
 
-def cut(neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
+def cut(
+    neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False
+) -> Pieces:
     """Cut the negatives at the ranks ``start`` and ``stop`` (cumulated weights) of their descending order.
 
     Parameters
@@ -220,25 +222,34 @@ def _top(neg: Array, weight: Array, stop: float, width: float) -> Index:
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
     """Shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that hold ``stop`` in all."""
-    sums, moments = prefix(weight), prefix(weight * (score - score[0]))
+    total = prefix(weight)
+    middle = float(score[min(int(np.searchsorted(total[1:], stop)), score.size - 1)])
+    # ``theta`` lies within half a width of the score at ``stop``, so only the blocks within a width of it are in
+    # question; measured from there, no digits cancel.
+    first, last = (int(np.searchsorted(-score, -(middle + side))) for side in (width, -width))
+    place = (score[first:last] - middle) / width
+    sums, moments = prefix(weight[first:last]), prefix(weight[first:last] * place)
 
     def held(theta: float) -> tuple[float, float]:
         """Return the weight held by the threshold ``theta``, and the weight of the blocks held in part."""
-        full = np.searchsorted(-score, -(theta + width / 2), side="right")
-        some = np.searchsorted(-score, -(theta - width / 2), side="left")
+        full = np.searchsorted(-place, -(theta + 0.5), side="right")
+        some = np.searchsorted(-place, -(theta - 0.5), side="left")
         partial = sums[some] - sums[full]
-        moment = (moments[some] - moments[full]) / width
-        return float(sums[full] + partial * (0.5 + (score[0] - theta) / width) + moment), float(partial)
+        inside = sums[full] + partial * (0.5 - theta) + moments[some] - moments[full]
+        return float(total[first] + inside), float(partial)
 
-    theta = float(score[min(int(np.searchsorted(sums[1:], stop)), score.size - 1)])
-    low, high = theta - width / 2, theta + width / 2
+    theta, low, high = 0.0, -0.5, 0.5
     for _ in range(60):
         inside, partial = held(theta)
         if abs(inside - stop) <= 1e-13 * stop:
             break
         low, high = (theta, high) if inside > stop else (low, theta)
-        # What is held falls by ``partial / width`` per unit of theta, exactly so between two kinks.
-        theta += (inside - stop) * width / partial if partial > 0 else np.inf
+        # What is held falls by ``partial`` per unit of theta, exactly so between two kinks.
+        theta += (inside - stop) / partial if partial > 0 else np.inf
         if not low < theta < high:
             theta = (low + high) / 2
-    return np.clip(0.5 + (score - theta) / width, 0.0, 1.0)
+    share = np.zeros(score.size)
+    share[:first] = 1.0
+    share[first:last] = np.clip(0.5 + place - theta, 0.0, 1.0)
+    # A minorant may hold less than ``stop``, never more.
+    return share * min(1.0, stop / float(share @ weight))

@@ -18,8 +18,8 @@ class Pairs(NamedTuple):
 
     The Hessian of the loss in the scores is approximated by
     ``sum_k weight[k] * (e[first[k]] - e[second[k]]) (e[first[k]] - e[second[k]])'``.
-    Every shift-invariant loss has a Hessian of this form (a weighted graph Laplacian), so a solver
-    needs nothing else to take a Newton step.
+    A loss on pairs has a Hessian of this form (a weighted graph Laplacian), so a solver needs nothing else
+    to take a Newton step. Where a positive jumps over many negatives at once, pairs bound the Hessian from above.
     """
 
     first: Index
@@ -103,7 +103,9 @@ class BoundLoss(ABC):
         """Scores of the positives and of the negatives, checked, in double precision."""
         s = np.asarray(scores)
         if s.shape != (self.n_samples,):
-            raise ValueError(f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}")
+            raise ValueError(
+                f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}"
+            )
         pos = s[self.positive].astype(np.float64, copy=False)
         neg = s[self.negative].astype(np.float64, copy=False)
         # The sum is infinite or NaN as soon as one score is; the slow look is only taken then.
@@ -199,5 +201,5 @@ def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
     if weight.shape != (size,):
         raise ValueError(f"sample_weight needs shape ({size},), one per label; got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"sample_weight needs finite values >= 0; got a minimum of {weight.min()}")
+        raise ValueError(f"sample_weight needs finite values >= 0; got {weight.min()} to {weight.max()}")
     return weight

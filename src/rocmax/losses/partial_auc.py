@@ -139,14 +139,14 @@ class PartialAUCHinge(_WindowLoss):
 class _WindowBound(BoundLoss):
     """A loss that charges each positive with the negatives of the first ranks, up to a rank of its own."""
 
-    def __init__(
-        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float
-    ) -> None:
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float) -> None:
         super().__init__(y, sample_weight)
         self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
         self.norm = self.m * (self.b - self.a)
 
-    def _gradient(self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int) -> Array:
+    def _gradient(
+        self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int
+    ) -> Array:
         """Gradient when the positives, in the given order, are charged with the pieces ``first:end``.
 
         ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives.
@@ -216,12 +216,20 @@ class BoundConvex(_WindowBound):
         pos = pos[order]
         pieces = self._cut(neg, width)
         late, early, share, _ = self._ranks(pos, pieces, max(width, half))
-        outside = (share < 0.5) | (late > pieces.stop)
-        parts = [self._kink_pairs(order, pos, outside, pieces, half, count)]
+        inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
+        in_window = (share >= 0.5) & ~beyond
+        part = max(count // 2, 1)
+        # A positive that stops outside the window bends where the margin is 0, not 1.
+        parts = [
+            self._kink_pairs(order, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)
+        ]
+        if beyond.any():
+            outside = prefix(pieces.row_weight) - inside
+            parts.append(self._kink_pairs(order, pos, beyond, pieces, outside, half, part))
         if self.b < self.n:
-            parts.append(self._selection_pairs(pos, order, neg, pieces, max(half, width / 2), count // 2))
+            parts.append(self._selection_pairs(order, pos, neg, pieces, max(half, width / 2), part))
         if pieces.start:
-            parts.append(self._jump_pairs(order, pieces, late, early, share, max(half, width), count // 2))
+            parts.append(self._jump_pairs(order, pieces, late, early, share, max(half, width), part))
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _cut(self, neg: Array, width: float) -> Pieces:
@@ -256,28 +264,37 @@ class BoundConvex(_WindowBound):
         return late, early, share, share * value + (1.0 - share) * early_value
 
     def _kink_pairs(
-        self, order: Index, pos: Array, outside: NDArray[np.bool_], pieces: Pieces, half: float, count: int
+        self,
+        order: Index,
+        kink: Array,
+        member: NDArray[np.bool_],
+        pieces: Pieces,
+        line: Array,
+        half: float,
+        count: int,
     ) -> Pairs:
-        cumulated = prefix(pieces.window_row_weights())
-        # A positive that stops outside the window bends where the margin is 0, not 1.
-        kink = np.where(outside, pos, pos - 1.0)
+        """Pairs of the positives in ``member`` with negatives within ``half`` of their kink, by the weights of ``line``."""
         low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
-        i, j, mass = sample_bands(self.positive_weight[order], low, high, cumulated, count)
+        i, j, mass = sample_bands(self.positive_weight[order] * member, low, high, line, count)
         weight = mass / (2 * half * self.norm * max(i.size, 1))
         return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(i.size, weight))
 
     def _selection_pairs(
-        self, pos: Array, order: Index, neg: Array, pieces: Pieces, half: float, count: int
+        self, order: Index, pos: Array, neg: Array, pieces: Pieces, half: float, count: int
     ) -> Pairs:
+        """Pairs of negatives whose places around the end of the window are about to change."""
         end = pieces.score[pieces.stop - 1]
         band = np.flatnonzero(np.abs(neg - end) < half)
-        active = self.positive_weight[order][pos - 1.0 < end].sum()
+        bends = (pos - 1.0 < end) & (pos >= end) if self.beyond else pos - 1.0 < end
+        active = self.positive_weight[order][bends].sum()
         if band.size < 2 or active == 0:
             return no_pairs()
+        band = band[np.argsort(neg[band])]  # the sample must not depend on the order of the rows
         line = prefix(self.negative_weight[band])
-        drawn = self.negative[band[systematic(line, 2 * count)]]
+        drawn = self.negative[band[systematic(line, count)]]
+        partner = np.roll(drawn, int(0.6180339887498949 * count))
         density = active * line[-1] / (2 * half * self.norm)
-        return Pairs(drawn[:count], drawn[count:], np.full(count, density / (2 * count)))
+        return Pairs(drawn, partner, np.full(count, density / (2 * count)))
 
     def _jump_pairs(
         self, order: Index, pieces: Pieces, late: Index, early: Index, share: Array, width: float, count: int
@@ -301,9 +318,7 @@ class BoundHinge(_WindowBound):
 
     convex = False
 
-    def __init__(
-        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float
-    ) -> None:
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float) -> None:
         super().__init__(y, sample_weight, min_fpr, max_fpr)
         self._plus, self._minus = (BoundConvex(y, sample_weight, 0.0, rate) for rate in (max_fpr, min_fpr))
         self._plus.norm = self._minus.norm = self.norm

@@ -88,13 +88,14 @@ class BoundRamp(BoundLoss):
         inside = slice(pieces.start, pieces.stop)
         score, weight = pieces.score[inside], pieces.weight[inside]
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
-        middle_score = pos - self.margin
+        middle_score, score = _without_gaps(pos - self.margin, score, 4 * self.half)
         low, middle, high = (
             np.searchsorted(-score, -(middle_score + offset), side="left")
             for offset in (self.half, 0.0, -self.half)
         )
-        x = (middle_score - pieces.origin) / self.half
-        d = (score - pieces.origin) / self.half
+        origin = np.median(score)
+        x = (middle_score - origin) / self.half
+        d = (score - origin) / self.half
         moments = [prefix(weight * d**power) for power in range(3)]
 
         left = [sums[middle] - sums[low] for sums in moments]
@@ -132,3 +133,17 @@ class BoundRamp(BoundLoss):
 
         constant = running(v * (1 + x), -2 * v * x, -v * (1 - x))
         return constant + d * running(-v, 2 * v, -v)
+
+
+def _without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
+    """Shorten the gaps between scores that are so long that no step reaches across.
+
+    No step value changes, and squares of scores that lie far apart cost the sums no digits.
+    """
+    both = np.concatenate([one, two])
+    if np.ptp(both) < 1e3 * longest:
+        return one, two
+    order = np.argsort(both)
+    placed = both[order]
+    both[order] = np.concatenate([[0.0], np.cumsum(np.minimum(np.diff(placed), longest))])
+    return both[: one.size], both[one.size :]

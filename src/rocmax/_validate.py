@@ -1,0 +1,72 @@
+"""The one place that calls scikit-learn's validation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+_INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class TrainingSet(NamedTuple):
+    """What a fit works on: rows of non-zero weight, labels as booleans."""
+
+    X: Any
+    positive: NDArray[np.bool_]
+    weight: NDArray[np.float64] | None
+    classes: NDArray[Any]
+    positive_index: int
+
+
+def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any) -> TrainingSet:
+    """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
+    X, y = validate_data(estimator, X, y, **_INPUT)
+    check_classification_targets(y)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        present = weight > 0
+        if not present.any():
+            raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
+        if not present.all():
+            X, y, weight = X[present], y[present], weight[present]
+    classes = np.unique(y)
+    if classes.size > 2:
+        raise ValueError(
+            f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}"
+        )
+    if classes.size < 2:
+        raise ValueError(
+            f"y needs two classes, and got one class: {classes.tolist()} (rows of weight zero do not count)"
+        )
+    index = 1
+    if pos_label is not None:
+        found = np.flatnonzero(classes == pos_label)
+        if found.size == 0:
+            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
+        index = int(found[0])
+    return TrainingSet(X, y == classes[index], weight, classes, index)
+
+
+def check_rows(estimator: Any, X: Any) -> Any:
+    """Check rows to be scored by a fitted estimator."""
+    check_is_fitted(estimator)
+    return validate_data(estimator, X, reset=False, **_INPUT)
+
+
+def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
+    """Refuse a parameter that is not a finite number above a limit."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not (above < value < np.inf):
+        kind = "an integer" if integer else "a finite number"
+        raise ValueError(f"{name} needs {kind} > {above:g}; got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a parameter that is not one of the given words."""
+    if value not in choices:
+        raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")

@@ -1,0 +1,5 @@
+"""Estimators in scikit-learn's manner."""
+
+from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
+
+__all__ = ["AUCClassifier", "PartialAUCClassifier"]

@@ -1,0 +1,177 @@
+"""The one fit path of the linear estimators."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
+from rocmax.operators import Operator, as_operator, row_space
+from rocmax.solvers.base import Callback, Progress, Result
+
+Array = NDArray[np.float64]
+
+
+class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
+
+    C: float
+    tol: float
+    max_iter: int
+    pos_label: Any
+    verbose: int | bool
+    warm_start: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearScoreClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make ``C`` comparable between them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight counts as a number of copies of its row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        sign = 1.0 if data.positive_index == 1 else -1.0
+        start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
+        if start is not None and start.size != data.X.shape[1]:
+            raise ValueError(
+                f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
+            )
+        operator, lower, lift = row_space(as_operator(data.X), data.X)
+        result = self._minimize(operator, data, None if start is None else lower(start), self._progress())
+        w = lift(result.w)
+        self._warn(result)
+        threshold = self._threshold(data, operator.matvec(result.w))
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        self.coef_ = sign * w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+        self.objective_ = result.objective
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.trace_ = result.trace
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
+            and displays expect.
+        """
+        X = check_rows(self, X)
+        return as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the measure that this estimator trains for, on the given rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The measure.
+        """
+        decision = self.decision_function(X)
+        positive = self.classes_[1] if self.pos_label is None else self.pos_label
+        if positive != self.classes_[1]:
+            decision = -decision
+        return self._measure(y, decision, sample_weight, positive)
+
+    @abstractmethod
+    def _minimize(
+        self, operator: Operator, data: TrainingSet, w0: Array | None, callback: Callback | None
+    ) -> Result:
+        """Bind the loss, choose the solver and run it."""
+
+    @abstractmethod
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        """Choose the score above which a row is predicted positive."""
+
+    @abstractmethod
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        """Return the measure that this estimator trains for."""
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C, above=0.0)
+        check_number("tol", self.tol, above=0.0)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+
+    def _progress(self) -> Callback | None:
+        if not self.verbose:
+            return None
+        name = type(self).__name__
+
+        def report(progress: Progress) -> None:
+            sys.stderr.write(
+                f"{name}: objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+                f"{progress.passes} passes over the data\n"
+            )
+
+        return report
+
+    def _warn(self, result: Result) -> None:
+        name = type(self).__name__
+        if not result.w.any():
+            warnings.warn(
+                f"{name} collapsed: the optimum of this convex loss is at zero weights for these data, so the model "
+                "ranks at random. No direction puts the mean of the positives above the mean of the negatives in "
+                'the window. Use loss="auto", widen the window, or raise C if it is very small.',
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not result.converged:
+            warnings.warn(f"{name}: {result.message}", ConvergenceWarning, stacklevel=3)

@@ -1,0 +1,49 @@
+"""Thresholds on training scores that fit a measure."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# A rate this close above its limit, relatively, is at the limit: 7/100 and 0.07 differ in floating point.
+_DUST = 1e-9
+
+
+def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float:
+    """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
+    values, _, fp = _cumulated(scores, positive, weight)
+    n_accepted = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _DUST)))
+    return _below(values, n_accepted)
+
+
+def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
+    """Return the threshold of the largest difference between true- and false-positive rate."""
+    values, tp, fp = _cumulated(scores, positive, weight)
+    difference = tp / tp[-1] - fp / fp[-1]
+    # Rounding must not choose between thresholds that are equally good: the highest one is taken.
+    n_accepted = 1 + int(np.flatnonzero(difference >= difference.max() - _DUST)[0])
+    return _below(values, n_accepted if difference.max() > 0 else 0)
+
+
+def _cumulated(
+    scores: Array, positive: NDArray[np.bool_], weight: Array | None
+) -> tuple[Array, Array, Array]:
+    """Distinct scores, descending, with the weight of positives and negatives at or above each."""
+    values, block = np.unique(-scores, return_inverse=True)
+    weight = np.ones(scores.size) if weight is None else weight
+    tp, fp = (np.cumsum(np.bincount(block, weight * side, values.size)) for side in (positive, ~positive))
+    return -values, tp, fp
+
+
+def _below(values: Array, n_accepted: int) -> float:
+    """Return a threshold between the accepted scores and the rest.
+
+    Half-way between two scores, so that rounding in a later product cannot move a row across it.
+    """
+    if n_accepted == 0:
+        return float(values[0] + max(1.0, abs(values[0])) * 1e-6)
+    if n_accepted == values.size:
+        return float(values[-1] - max(1.0, abs(values[-1])) * 1e-6)
+    return float((values[n_accepted - 1] + values[n_accepted]) / 2)

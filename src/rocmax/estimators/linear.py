@@ -1,0 +1,284 @@
+"""Linear classifiers for the AUC and the partial AUC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet, check_choice
+from rocmax._window import check_window
+from rocmax.estimators._auto import refine
+from rocmax.estimators._base import LinearScoreClassifier
+from rocmax.estimators._threshold import at_fpr, best_youden
+from rocmax.losses import (
+    Loss,
+    PairwiseHinge,
+    PairwiseSquaredHinge,
+    PartialAUCHinge,
+    PartialAUCRamp,
+    PartialAUCStructural,
+    PartialAUCTight,
+)
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import Operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton, Solver, TruncatedNewton
+
+Array = NDArray[np.float64]
+
+
+class AUCClassifier(LinearScoreClassifier):
+    r"""Linear classifier that maximises the area under the ROC curve.
+
+    Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
+    :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
+    fit ends with a certified duality gap.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}
+        The loss on pairs.
+    C : float
+        Weight of the loss against the penalty.
+    tol : float
+        Bound on ``dual_gap_ / objective_``.
+    max_iter : int
+        Largest number of solver iterations.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report each iteration on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold with the largest TPR - FPR on the training rows.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum.
+    n_iter_ : int
+        Iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifier : trains for a range of false-positive rates.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    Khalid, Ray and Chitsaz, "Scalable nonlinear AUC maximization methods", ECML PKDD 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import AUCClassifier
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> model = AUCClassifier(C=10).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.966
+    >>> model.dual_gap_ <= model.tol * model.objective_
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+
+    def _minimize(
+        self, operator: Operator, data: TrainingSet, w0: Array | None, callback: Callback | None
+    ) -> Result:
+        loss: Loss
+        solver: Solver
+        if self.loss == "hinge":
+            loss, solver = PairwiseHinge(), SmoothedNewton(self.tol, self.max_iter)
+        else:
+            loss, solver = PairwiseSquaredHinge(), TruncatedNewton(self.tol, self.max_iter)
+        return solver.solve(operator, loss.bind(data.positive, data.weight), SquaredL2(self.C), w0, callback)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_youden(scores, data.positive, data.weight)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+
+
+class PartialAUCClassifier(LinearScoreClassifier):
+    r"""Linear classifier that maximises the ROC curve between two false-positive rates.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``. A limit of one per cent of false
+        alarms is ``max_fpr=0.01``.
+    loss : {"auto", "tight", "structural", "hinge", "ramp"}
+        What is minimised:
+
+        - "auto": starts from the full-AUC solution and lowers a bounded loss on the pairs in the window from there,
+          held near the start by a penalty on how far the scores move. It cannot collapse, and never ends below its
+          start in partial AUC on the training rows.
+        - "tight": :math:`\frac12|w|^2 + C R(w)` with the tight convex surrogate, :class:`~rocmax.losses.PartialAUCTight`.
+        - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
+        - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not
+          convex if ``min_fpr > 0``; solved by CCCP from the full-AUC solution.
+        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; a local minimum near the full-AUC
+          solution.
+    C : float
+        Weight of the loss against the penalty.
+    tol : float
+        Bound on ``dual_gap_ / objective_`` where the loss is convex; elsewhere the smallest relative fall of the
+        objective that is worth another step.
+    max_iter : int
+        Largest number of solver iterations.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report each iteration on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
+    n_iter_ : int
+        Iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    AUCClassifier : trains for the whole ROC curve.
+
+    Notes
+    -----
+    The convex losses collapse on hard data: if no direction puts the mean of the positives above the mean of the
+    negatives in the window, zero weights are their optimum for every ``C``. A fit that ends there says so in a
+    ``ConvergenceWarning``.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PartialAUCClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], class_sep=0.8, random_state=0)
+    >>> model = PartialAUCClassifier(max_fpr=0.05).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.43
+    >>> float((model.predict(X[y == 0]) == 1).mean()) <= 0.05
+    True
+    """
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        loss: str = "auto",
+        *,
+        C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.loss = loss
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_window(self.min_fpr, self.max_fpr)
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+
+    def _minimize(
+        self, operator: Operator, data: TrainingSet, w0: Array | None, callback: Callback | None
+    ) -> Result:
+        window = (self.min_fpr, self.max_fpr)
+        penalty = SquaredL2(self.C)
+        certified = SmoothedNewton(self.tol, self.max_iter)
+        loss: Loss
+        solver: Solver = certified
+        if self.loss in ("tight", "structural"):
+            loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
+            return certified.solve(operator, loss.bind(data.positive, data.weight), penalty, w0, callback)
+        if w0 is None:
+            full = PairwiseHinge().bind(data.positive, data.weight)
+            w0 = certified.solve(operator, full, penalty, None, callback).w
+        if self.loss == "auto":
+            return refine(
+                operator, data.positive, data.weight, window, self.C, self.tol, self.max_iter, w0, callback
+            )
+        if self.loss == "hinge":
+            loss, solver = PartialAUCHinge(*window), CCCP(self.tol, self.max_iter, self.max_iter)
+        else:
+            loss, solver = PartialAUCRamp(*window), Descent(self.tol, self.max_iter)
+        return solver.solve(operator, loss.bind(data.positive, data.weight), penalty, w0, callback)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(
+            y,
+            scores,
+            min_fpr=self.min_fpr,
+            max_fpr=self.max_fpr,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )

@@ -1,0 +1,74 @@
+"""Local descent for losses that are not convex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rocmax.losses.base import BoundLoss
+from rocmax.operators import CountingOperator, Operator
+from rocmax.penalties import SquaredL2, Unpenalized
+from rocmax.solvers.base import Callback, Progress, Result
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Descent:
+    r"""Minimise :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
+
+    For any loss, convex or not; a result is a point no worse than the start, without a certificate, and its gap is
+    NaN.
+
+    Parameters
+    ----------
+    tol : float
+        Smallest relative fall of the objective that is worth another iteration.
+    max_iter : int
+        Largest number of iterations.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 200
+
+    def solve(
+        self,
+        operator: Operator,
+        loss: BoundLoss,
+        penalty: SquaredL2 | Unpenalized,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Descend from ``w0``; zero weights are refused, because every pair ties there."""
+        if w0 is None or not np.any(w0):
+            raise ValueError("Descent needs a start w0 other than zero: a bounded loss is flat there")
+        op = CountingOperator(operator)
+        trace: list[Progress] = []
+        best: tuple[float, Array] = (np.inf, np.asarray(w0, dtype=np.float64))
+
+        def objective(w: Array) -> tuple[float, Array]:
+            nonlocal best
+            value, coefficients = loss.value_and_gradient(op.matvec(w))
+            total = penalty.value(w) + penalty.C * value
+            if total < best[0]:
+                best = (total, w.copy())
+            return total, penalty.gradient(w) + penalty.C * op.rmatvec(coefficients)
+
+        def note(_: Array) -> None:
+            trace.append(Progress(best[0], np.nan, op.passes))
+            if callback is not None:
+                callback(trace[-1])
+
+        options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 0.0}
+        run = minimize(objective, best[1], jac=True, method="L-BFGS-B", callback=note, options=options)
+        if not trace:
+            note(best[1])
+        converged = run.nit < self.max_iter
+        state = "ended" if converged else "did not reach its tolerance: raise max_iter or tol;"
+        message = (
+            f"Descent {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
+        )
+        return Result(best[1], best[0], np.nan, len(trace), converged, message, trace)
