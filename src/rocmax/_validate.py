@@ -36,9 +36,7 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
             X, y, weight = X[present], y[present], weight[present]
     classes = np.unique(y)
     if classes.size > 2:
-        raise ValueError(
-            f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}"
-        )
+        raise ValueError(f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}")
     if classes.size < 2:
         raise ValueError(
             f"y needs two classes, and got one class: {classes.tolist()} (rows of weight zero do not count)"

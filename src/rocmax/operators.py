@@ -92,9 +92,7 @@ def as_operator(X: Any) -> Operator:
 _MAX_GRAM = 2000
 
 
-def row_space(
-    operator: Operator, X: Any
-) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
+def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
     """Rotate few rows with many features into as many features as rows.
 
     The optimum of ``1/2 |w|^2 + loss(X w)`` lies in the span of the rows, ``w = X.T v``. With the Gram matrix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
-from rocmax.operators import Operator, as_operator, row_space
-from rocmax.solvers.base import Callback, Progress, Result
+from rocmax.losses import Loss
+from rocmax.operators import as_operator, row_space
+from rocmax.penalties import SquaredL2
+from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 Array = NDArray[np.float64]
 
@@ -22,6 +25,7 @@ Array = NDArray[np.float64]
 class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
 
+    coef_: Array
     C: float
     tol: float
     max_iter: int
@@ -60,14 +64,12 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise ValueError(
                 f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
             )
-        operator, lower, lift = row_space(as_operator(data.X), data.X)
-        result = self._minimize(operator, data, None if start is None else lower(start), self._progress())
-        w = lift(result.w)
+        result = self._minimize(data, start, self._progress())
         self._warn(result)
-        threshold = self._threshold(data, operator.matvec(result.w))
+        threshold = self._threshold(data, as_operator(data.X).matvec(result.w))
         self.classes_ = data.classes
         # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
-        self.coef_ = sign * w[np.newaxis, :]
+        self.coef_ = sign * result.w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
         self.objective_ = result.objective
         self.dual_gap_ = result.gap
@@ -132,9 +134,7 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._measure(y, decision, sample_weight, positive)
 
     @abstractmethod
-    def _minimize(
-        self, operator: Operator, data: TrainingSet, w0: Array | None, callback: Callback | None
-    ) -> Result:
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         """Bind the loss, choose the solver and run it."""
 
     @abstractmethod
@@ -175,3 +175,13 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         elif not result.converged:
             warnings.warn(f"{name}: {result.message}", ConvergenceWarning, stacklevel=3)
+
+
+def solve_linear(
+    solver: Solver, loss: Loss, data: TrainingSet, C: float, w0: Array | None, callback: Callback | None
+) -> Result:
+    """Run a solver on the rows at hand, in their own span if that is smaller than the space of features."""
+    operator, lower, lift = row_space(as_operator(data.X), data.X)
+    bound = loss.bind(data.positive, data.weight)
+    result = solver.solve(operator, bound, SquaredL2(C), None if w0 is None else lower(w0), callback)
+    return replace(result, w=lift(result.w))

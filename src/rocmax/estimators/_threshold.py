@@ -27,14 +27,13 @@ def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None
     return _below(values, n_accepted if difference.max() > 0 else 0)
 
 
-def _cumulated(
-    scores: Array, positive: NDArray[np.bool_], weight: Array | None
-) -> tuple[Array, Array, Array]:
+def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
     """Distinct scores, descending, with the weight of positives and negatives at or above each."""
     values, block = np.unique(-scores, return_inverse=True)
     weight = np.ones(scores.size) if weight is None else weight
-    tp, fp = (np.cumsum(np.bincount(block, weight * side, values.size)) for side in (positive, ~positive))
-    return -values, tp, fp
+    tp = np.cumsum(np.bincount(block, weight * positive, values.size))
+    fp = np.cumsum(np.bincount(block, weight * ~positive, values.size))
+    return -values, tp.astype(np.float64), fp.astype(np.float64)
 
 
 def _below(values: Array, n_accepted: int) -> float:

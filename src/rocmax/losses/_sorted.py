@@ -62,12 +62,11 @@ class Pieces:
 
     def row_coefficients(self, piece_coefficient: Array) -> Array:
         """Share the coefficients of the pieces among the rows they came from."""
-        size = self.block_weight.size
+        per_block = np.zeros(self.block_weight.size)
         if self.block is None:
-            per_block = np.zeros(size)
             per_block[: piece_coefficient.size] = piece_coefficient
         else:
-            per_block = np.bincount(self.block, piece_coefficient, minlength=size)
+            per_block += np.bincount(self.block, piece_coefficient, minlength=per_block.size)
         if self.row_block is None:
             return per_block
         return (per_block / self.block_weight)[self.row_block] * self.row_weight
@@ -93,12 +92,11 @@ def prefix(values: Array) -> Array:
 
 def charged(ends: Index, weight: Array, size: int) -> Array:
     """Sum of ``weight`` over the positives whose range ``0:ends`` holds each position below ``size``."""
-    return np.cumsum(np.bincount(ends, weight, minlength=size + 1)[::-1])[::-1][1:]
+    ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
+    return np.cumsum(ending[::-1])[::-1][1:]
 
 
-def cut(
-    neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False
-) -> Pieces:
+def cut(neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
     """Cut the negatives at the ranks ``start`` and ``stop`` (cumulated weights) of their descending order.
 
     Parameters
@@ -142,9 +140,7 @@ def cut(
         block = np.concatenate([np.arange(size) if block is None else block, tail])
         share = np.concatenate([share, outside[tail]])
     piece_score = score[:size] if block is None else score[block]
-    return Pieces(
-        rows, row_score, row_weight, row_block, block_weight, piece_score, share, block, n_start, n_stop
-    )
+    return Pieces(rows, row_score, row_weight, row_block, block_weight, piece_score, share, block, n_start, n_stop)
 
 
 def _split(weight: Array, at: float) -> tuple[Index, Array, int]:

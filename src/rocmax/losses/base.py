@@ -103,9 +103,7 @@ class BoundLoss(ABC):
         """Scores of the positives and of the negatives, checked, in double precision."""
         s = np.asarray(scores)
         if s.shape != (self.n_samples,):
-            raise ValueError(
-                f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}"
-            )
+            raise ValueError(f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}")
         pos = s[self.positive].astype(np.float64, copy=False)
         neg = s[self.negative].astype(np.float64, copy=False)
         # The sum is infinite or NaN as soon as one score is; the slow look is only taken then.

@@ -118,8 +118,6 @@ class BoundSquaredHinge(BoundLoss):
         pos, neg = self._class_scores(scores)
         pieces = cut(neg, self.negative_weight, 0.0, self.n)
         active = pieces.row_index(pieces.count_above(pos - 1.0))
-        i, j, mass = sample_bands(
-            self.positive_weight, np.zeros_like(active), active, prefix(pieces.row_weight), count
-        )
+        i, j, mass = sample_bands(self.positive_weight, np.zeros_like(active), active, prefix(pieces.row_weight), count)
         weight = np.full(i.size, 2 * mass / (self.m * self.n * max(i.size, 1)))
         return Pairs(self.positive[i], self.negative[pieces.rows[j]], weight)

@@ -144,16 +144,14 @@ class _WindowBound(BoundLoss):
         self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
         self.norm = self.m * (self.b - self.a)
 
-    def _gradient(
-        self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int
-    ) -> Array:
+    def _gradient(self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int) -> Array:
         """Gradient when the positives, in the given order, are charged with the pieces ``first:end``.
 
         ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives.
         """
         count = prefix(pieces.weight)
-        pos_coef = sum(weight * (count[end] - count[first]) for end, weight in charges)
-        reached = sum(charged(end, weight, pieces.score.size) for end, weight in charges)
+        pos_coef = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
+        reached = np.sum([charged(end, weight, pieces.score.size) for end, weight in charges], axis=0)
         reached[:first] = 0.0
         return self._scatter(
             self.positive[order],
@@ -220,9 +218,7 @@ class BoundConvex(_WindowBound):
         in_window = (share >= 0.5) & ~beyond
         part = max(count // 2, 1)
         # A positive that stops outside the window bends where the margin is 0, not 1.
-        parts = [
-            self._kink_pairs(order, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)
-        ]
+        parts = [self._kink_pairs(order, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)]
         if beyond.any():
             outside = prefix(pieces.row_weight) - inside
             parts.append(self._kink_pairs(order, pos, beyond, pieces, outside, half, part))
@@ -273,15 +269,13 @@ class BoundConvex(_WindowBound):
         half: float,
         count: int,
     ) -> Pairs:
-        """Pairs of the positives in ``member`` with negatives within ``half`` of their kink, by the weights of ``line``."""
+        """Pairs of the positives in ``member`` with negatives within ``half`` of their kink, weighted by ``line``."""
         low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
         i, j, mass = sample_bands(self.positive_weight[order] * member, low, high, line, count)
         weight = mass / (2 * half * self.norm * max(i.size, 1))
         return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(i.size, weight))
 
-    def _selection_pairs(
-        self, order: Index, pos: Array, neg: Array, pieces: Pieces, half: float, count: int
-    ) -> Pairs:
+    def _selection_pairs(self, order: Index, pos: Array, neg: Array, pieces: Pieces, half: float, count: int) -> Pairs:
         """Pairs of negatives whose places around the end of the window are about to change."""
         end = pieces.score[pieces.stop - 1]
         band = np.flatnonzero(np.abs(neg - end) < half)

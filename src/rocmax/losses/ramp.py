@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._window import check_window, window_end
 from rocmax.losses._sorted import cut, prefix
-from rocmax.losses.base import Array, BoundLoss, Loss
+from rocmax.losses.base import Array, BoundLoss, Index, Loss
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ class BoundRamp(BoundLoss):
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
         middle_score, score = _without_gaps(pos - self.margin, score, 4 * self.half)
         low, middle, high = (
-            np.searchsorted(-score, -(middle_score + offset), side="left")
-            for offset in (self.half, 0.0, -self.half)
+            np.searchsorted(-score, -(middle_score + offset), side="left") for offset in (self.half, 0.0, -self.half)
         )
         origin = np.median(score)
         x = (middle_score - origin) / self.half
@@ -119,11 +118,11 @@ class BoundRamp(BoundLoss):
         return float(v @ per_positive) / norm, gradient
 
     @staticmethod
-    def _pull(v: Array, x: Array, d: Array, low: Array, middle: Array, high: Array) -> Array:
+    def _pull(v: Array, x: Array, d: Array, low: Index, middle: Index, high: Index) -> Array:
         """Sum of ``-phi'(x_i - d_j)`` over the positives, for each negative of the window.
 
-        A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right one: linear in ``d_j``, so
-        two running sums of the ranges' ends suffice.
+        A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right one: linear in ``d_j``,
+        so two running sums over the ends of the ranges suffice.
         """
 
         def running(at_low: Array, at_middle: Array, at_high: Array) -> Array:

@@ -50,9 +50,7 @@ def score_blocks(
     labels, scores, weight = _present_rows(y_true, _numbers("y_score", y_score), "y_score", sample_weight)
     bad = scores[~np.isfinite(scores)]
     if bad.size:
-        raise ValueError(
-            f"y_score needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}"
-        )
+        raise ValueError(f"y_score needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}")
     positive = labels == _classes(labels, pos_label)[1]
     distinct, rank = np.unique(scores, return_inverse=True)
     return _sum_blocks(distinct.size - 1 - rank, distinct.size, positive, weight)
@@ -90,9 +88,7 @@ def _present_rows(
         return labels, values, np.ones(labels.size)
     weight = _numbers("sample_weight", sample_weight).astype(np.float64)
     if weight.size != labels.size:
-        raise ValueError(
-            f"y_true and sample_weight need the same length; got {labels.size} and {weight.size}"
-        )
+        raise ValueError(f"y_true and sample_weight need the same length; got {labels.size} and {weight.size}")
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise ValueError(f"sample_weight needs finite values >= 0; got {weight.min()} to {weight.max()}")
     present = weight > 0
@@ -136,9 +132,7 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
 def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(
-            f"{name} needs one dimension, one value per row; got an array of shape {array.shape}"
-        )
+        raise ValueError(f"{name} needs one dimension, one value per row; got an array of shape {array.shape}")
     return array
 
 

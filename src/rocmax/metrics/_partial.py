@@ -163,8 +163,7 @@ def two_way_partial_auc(curve: Curve, *, min_tpr: float, max_fpr: float) -> floa
     """Compute :func:`two_way_partial_auc_score` from the curve."""
     if not (0 <= min_tpr < 1 and 0 < max_fpr <= 1):
         raise ValueError(
-            "the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; "
-            f"got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
+            f"the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
         )
     return _area(curve, 0.0, max_fpr, floor=min_tpr) / ((1 - min_tpr) * max_fpr)
 
@@ -190,9 +189,7 @@ def _area(curve: Curve, start: float, stop: float, floor: float = 0.0) -> float:
     first = int(np.searchsorted(fpr, start, "right"))
     last = int(np.searchsorted(fpr, stop, "left"))
     x = np.concatenate(([start], fpr[first:last], [stop]))
-    y = np.concatenate(
-        ([_between(fpr, tpr, first, start)], tpr[first:last], [_between(fpr, tpr, last, stop)])
-    )
+    y = np.concatenate(([_between(fpr, tpr, first, start)], tpr[first:last], [_between(fpr, tpr, last, stop)]))
     if y[0] < floor:
         cut = int(np.searchsorted(y, floor))
         if cut == y.size:

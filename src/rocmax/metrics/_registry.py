@@ -46,15 +46,11 @@ MEASURES: dict[str, Measure] = {
     "roc_auc_score": Measure(area_under_roc, _partial.roc_auc),
     "tpr_at_fpr": Measure(_points.tpr_at_fpr, _points.best_tpr),
     "two_way_partial_auc_score": Measure(_partial.two_way_partial_auc_score, _partial.two_way_partial_auc),
-    "weighted_relative_accuracy": Measure(
-        _labels.weighted_relative_accuracy, _labels.relative_accuracy, label_blocks
-    ),
+    "weighted_relative_accuracy": Measure(_labels.weighted_relative_accuracy, _labels.relative_accuracy, label_blocks),
 }
 
 
-def find_measure(
-    measure: str | Callable[..., float], params: dict[str, Any]
-) -> tuple[Measure, dict[str, Any]]:
+def find_measure(measure: str | Callable[..., float], params: dict[str, Any]) -> tuple[Measure, dict[str, Any]]:
     """Return the measure and all its parameters, defaults filled in, or say what there is to choose from."""
     name = _name_of(measure)
     found = MEASURES[name]

@@ -34,7 +34,7 @@ class Bundle:
         self._offset = np.empty(0)
         self._gram = np.empty((0, 0))
         self._alpha = np.empty(0)
-        self.bound = -np.inf
+        self.bound: float = -np.inf
 
     def add(self, g: Array, offset: float) -> None:
         """Add the cut ``offset + g @ w`` and improve the bound."""
@@ -51,11 +51,13 @@ class Bundle:
         start = np.append(self._alpha, 0.0 if k else 1.0)
         self._alpha = minimize_on_simplex(self._C * gram, self._offset, start)
         quadratic = self._alpha @ gram @ self._alpha
-        self.bound = max(self.bound, self._C * (self._alpha @ self._offset) - 0.5 * self._C**2 * quadratic)
+        bound = self._C * float(self._alpha @ self._offset) - 0.5 * self._C**2 * float(quadratic)
+        self.bound = max(self.bound, bound)
 
     def minimizer(self) -> Array:
         """Return the minimiser of the problem with the cuts in place of the loss."""
-        return -self._C * sum(a * g for a, g in zip(self._alpha, self._g, strict=True) if a > 0)
+        active = np.flatnonzero(self._alpha)
+        return -self._C * (self._alpha[active] @ np.array([self._g[i] for i in active]))
 
     def _make_room(self) -> None:
         active = np.flatnonzero(self._alpha)

@@ -68,7 +68,5 @@ class Descent:
             note(best[1])
         converged = run.nit < self.max_iter
         state = "ended" if converged else "did not reach its tolerance: raise max_iter or tol;"
-        message = (
-            f"Descent {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
-        )
+        message = f"Descent {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
         return Result(best[1], best[0], np.nan, len(trace), converged, message, trace)

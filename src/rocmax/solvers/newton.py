@@ -80,9 +80,7 @@ def _newton_step(op: CountingOperator, loss: BoundLoss, C: float, scores: Array,
     """Solve ``(I + C X'HX) step = -gradient`` to a tolerance that falls with the gradient."""
     product = loss.hessian_product(scores)
     d = gradient.size
-    system = LinearOperator(
-        (d, d), matvec=lambda v: v + C * op.rmatvec(product(op.matvec(v))), dtype=np.float64
-    )
+    system = LinearOperator((d, d), matvec=lambda v: v + C * op.rmatvec(product(op.matvec(v))), dtype=np.float64)
     norm = float(np.linalg.norm(gradient))
     step, _ = cg(system, -gradient, rtol=min(0.1, np.sqrt(norm / (1.0 + C))), maxiter=max(10, min(d, 100)))
     return step

@@ -99,9 +99,7 @@ class _Run:
         self.operator, self.loss, self.C = operator, loss, C
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
         # Enough pairs to estimate a matrix of this size; all of them where they are few.
-        self.n_pairs = min(
-            int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size
-        )
+        self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error relative to the objective
         zero = self._point(np.zeros(n_features), np.zeros(n_samples))

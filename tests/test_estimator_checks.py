@@ -1,0 +1,23 @@
+"""scikit-learn's own checks, with no expected failures."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rocmax import AUCClassifier, PartialAUCClassifier
+
+# Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
+TIGHT = {"tol": 1e-10, "max_iter": 3000}
+
+ESTIMATORS = [
+    AUCClassifier(**TIGHT),
+    AUCClassifier("squared_hinge", **TIGHT),
+    *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge", "ramp", "auto")),
+    *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
+]
+
+
+# The checks fit noise, on which a convex loss collapses and says so.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
