@@ -6,19 +6,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.estimators import AUCClassifier, PartialAUCClassifier
+    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
+    "PartialAUCClassifierCV": "rocmax.estimators",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "solvers": "rocmax.solvers",
 }
 
-__all__ = ["AUCClassifier", "PartialAUCClassifier", "__version__", "losses", "metrics", "solvers"]
+__all__ = [
+    "AUCClassifier",
+    "PartialAUCClassifier",
+    "PartialAUCClassifierCV",
+    "__version__",
+    "losses",
+    "metrics",
+    "solvers",
+]
 
 
 def __getattr__(name: str) -> Any:

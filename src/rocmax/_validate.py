@@ -13,27 +13,32 @@ _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class TrainingSet(NamedTuple):
-    """What a fit works on: rows of non-zero weight, labels as booleans."""
+    """What a fit works on: rows of non-zero weight, labels as booleans.
+
+    ``given`` are the labels of all rows as they came, and ``rows`` the places of the rows that were kept.
+    """
 
     X: Any
     positive: NDArray[np.bool_]
     weight: NDArray[np.float64] | None
     classes: NDArray[Any]
     positive_index: int
+    given: NDArray[np.bool_]
+    rows: NDArray[np.intp]
 
 
 def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
-    X, y = validate_data(estimator, X, y, **_INPUT)
-    check_classification_targets(y)
-    weight = None
+    X, given = validate_data(estimator, X, y, **_INPUT)
+    check_classification_targets(given)
+    y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         present = weight > 0
         if not present.any():
             raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
         if not present.all():
-            X, y, weight = X[present], y[present], weight[present]
+            X, y, weight, rows = X[present], y[present], weight[present], rows[present]
     classes = np.unique(y)
     if classes.size > 2:
         raise ValueError(f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}")
@@ -47,7 +52,7 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
         if found.size == 0:
             raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
         index = int(found[0])
-    return TrainingSet(X, y == classes[index], weight, classes, index)
+    return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
 
 
 def check_rows(estimator: Any, X: Any) -> Any:

@@ -1,5 +1,6 @@
 """Estimators in scikit-learn's manner."""
 
+from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 
-__all__ = ["AUCClassifier", "PartialAUCClassifier"]
+__all__ = ["AUCClassifier", "PartialAUCClassifier", "PartialAUCClassifierCV"]

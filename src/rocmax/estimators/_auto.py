@@ -7,9 +7,8 @@ lowered from a start that is good already, and pays for every move away from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +22,28 @@ from rocmax.losses.anchored import Anchored
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import MatrixOperator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import Callback, Descent, Result, SmoothedNewton
+from rocmax.solvers import Callback, Descent, Progress, Result, SmoothedNewton
 
 Array = NDArray[np.float64]
 
 # Length of the step of the loss, in standard deviations of the start's scores. Wider steps drift towards what
 # the convex losses do; narrower ones see fewer pairs.
-_STEP = 0.25
+STEP = 0.25
 # Share of the examples per feature that is trusted at C = 1.
 _TRUST = 0.1
-# Weight of the loss in the full-AUC start, on standardised features.
-_AUC_C = 10.0
+# Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
+STARTS = (("logistic", 1.0), ("auc", 10.0))
 
 
-@dataclass
+class Start(NamedTuple):
+    """A linear score on standardised features: weights, and scores of unit standard deviation."""
+
+    w: Array
+    scores: Array
+
+
 class Refinement:
-    """Starts on standardised features, and the descent from the best of them.
+    """Starts on standardised features, and the descent from one of them.
 
     Parameters
     ----------
@@ -52,19 +57,13 @@ class Refinement:
         Largest number of iterations of each.
     """
 
-    data: TrainingSet
-    window: tuple[float, float]
-    tol: float
-    max_iter: int
-
-    def __post_init__(self) -> None:
-        scaler = StandardScaler(with_mean=not sparse.issparse(self.data.X))
-        X = scaler.fit_transform(self.data.X, sample_weight=self.data.weight)
+    def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+        scaler = StandardScaler(with_mean=not sparse.issparse(data.X))
+        self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
         self._scale = scaler.scale_
-        self._operator = MatrixOperator(X)
-        self._weight = np.ones(X.shape[0]) if self.data.weight is None else self.data.weight
-        self._loss = PartialAUCRamp(*self.window, width=_STEP, margin=0.0).bind(self.data.positive, self.data.weight)
-        self.start, self.anchor = self._best_start(X)
+        self._operator = MatrixOperator(self._X)
+        self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
+        self._loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
 
     @property
     def trust(self) -> float:
@@ -75,56 +74,58 @@ class Refinement:
         held = 1.0 / (1.0 / self._loss.m + 1.0 / (self._loss.b - self._loss.a))
         return _TRUST * held / self._operator.shape[1]
 
-    def run(self, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
-        """Lower ``C * trust * loss + 1/2 Var(scores - anchor)`` from the start, or from ``w0`` if that is lower.
+    def start(self, kind: str, strength: float) -> Start:
+        """Fit a start: logistic regression or the full AUC, with the given weight of its loss."""
+        positive, weight = self._data.positive, self._data.weight
+        if kind == "logistic":
+            model = LogisticRegression(C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
+            return self._normalized(model.fit(self._X, positive, sample_weight=weight).coef_[0])
+        solver = SmoothedNewton(self._tol, self._max_iter)
+        return self._normalized(
+            solver.solve(self._operator, PairwiseHinge().bind(positive, weight), SquaredL2(strength)).w
+        )
 
-        Weights are those of the given features. The start is returned unless the training partial AUC rises.
+    def best_start(self) -> Start:
+        """Return the start with the largest training partial AUC; the first one wins a tie."""
+        return max((self.start(*spec) for spec in STARTS), key=lambda start: self._partial_auc(start.scores))
+
+    def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
+        """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
+
+        Weights are those of the given features. The start is returned unless the training partial AUC rises, and
+        for ``C = 0``.
         """
-        objective = Anchored(self._loss, self.anchor, 1.0 / (C * self.trust))
-        begin = self.start
+        if C == 0:
+            value = self._loss.value_and_gradient(start.scores)[0]
+            trace = [Progress(value, np.nan, 1)]
+            return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
+        objective = Anchored(self._loss, start.scores, 1.0 / (C * self.trust))
+        begin, value = start, objective.value_and_gradient(start.scores)[0]
         if w0 is not None and np.any(w0):
-            other = self._normalized(w0 * self._scale)[0]
-            values = [objective.value_and_gradient(self._operator.matvec(w))[0] for w in (begin, other)]
-            begin = other if values[1] < values[0] else begin
-        descent = Descent(0.01 * self.tol, self.max_iter)
-        result = descent.solve(self._operator, objective, Unpenalized(), begin, callback)
-        if self._partial_auc(result.w) < self._partial_auc(self.start):
-            value = objective.value_and_gradient(self.anchor)[0]
-            result = replace(result, w=self.start, objective=value)
+            other = self._normalized(w0 * self._scale)
+            begin = other if objective.value_and_gradient(other.scores)[0] < value else start
+        descent = Descent(0.1 * self._tol, self._max_iter)
+        result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
+        if self._partial_auc(self._operator.matvec(result.w)) < self._partial_auc(start.scores):
+            result = replace(result, w=start.w, objective=value)
         return replace(result, w=result.w / self._scale)
 
-    def start_weights(self) -> Array:
-        """Return the weights of the start, for the given features."""
-        return self.start / self._scale
+    def spread(self, w: Array) -> float:
+        """Return the standard deviation of the scores that weights of the given features make; 1 if they all tie."""
+        return self._spread(self._operator.matvec(w * self._scale))
 
-    def _best_start(self, X: Any) -> tuple[Array, Array]:
-        """Return the start with the larger training partial AUC; logistic regression wins a tie."""
-        candidates = [self._normalized(start(X)) for start in self._starts()]
-        return max(candidates, key=lambda candidate: self._partial_auc(candidate[0]))
+    def _spread(self, scores: Array) -> float:
+        weight = self._data.weight
+        mean = np.average(scores, weights=weight)
+        return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
 
-    def _starts(self) -> list[Callable[[Any], Array]]:
-        return [self._logistic, self._full_auc]
-
-    def _logistic(self, X: Any) -> Array:
-        model = LogisticRegression(tol=min(1e-4, 0.1 * self.tol), max_iter=10 * self.max_iter)
-        return model.fit(X, self.data.positive, sample_weight=self.data.weight).coef_[0]
-
-    def _full_auc(self, X: Any) -> Array:
-        loss = PairwiseHinge().bind(self.data.positive, self.data.weight)
-        return SmoothedNewton(self.tol, self.max_iter).solve(self._operator, loss, SquaredL2(_AUC_C)).w
-
-    def _normalized(self, w: Array) -> tuple[Array, Array]:
-        """Return weights and scores, scaled to unit standard deviation of the scores."""
+    def _normalized(self, w: Array) -> Start:
         scores = self._operator.matvec(w)
-        mean = np.average(scores, weights=self._weight)
-        spread = float(np.sqrt(np.average((scores - mean) ** 2, weights=self._weight)))
-        return (w / spread, scores / spread) if spread > 0 else (w, scores)
+        spread = self._spread(scores)
+        return Start(w / spread, scores / spread)
 
-    def _partial_auc(self, w: Array) -> float:
+    def _partial_auc(self, scores: Array) -> float:
+        low, high = self._window
         return partial_auc_score(
-            self.data.positive,
-            self._operator.matvec(w),
-            min_fpr=self.window[0],
-            max_fpr=self.window[1],
-            sample_weight=self.data.weight,
+            self._data.positive, scores, min_fpr=low, max_fpr=high, sample_weight=self._data.weight
         )

@@ -14,7 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
+from rocmax.estimators._threshold import at_fpr
 from rocmax.losses import Loss
+from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result, Solver
@@ -26,7 +28,6 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
 
     coef_: Array
-    C: float
     tol: float
     max_iter: int
     pos_label: Any
@@ -146,7 +147,6 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Return the measure that this estimator trains for."""
 
     def _check_parameters(self) -> None:
-        check_number("C", self.C, above=0.0)
         check_number("tol", self.tol, above=0.0)
         check_number("max_iter", self.max_iter, above=0, integer=True)
 
@@ -175,6 +175,26 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
             )
         elif not result.converged:
             warnings.warn(f"{name}: {result.message}", ConvergenceWarning, stacklevel=3)
+
+
+class WindowMeasure:
+    """Threshold and measure of the classifiers for a range of false-positive rates."""
+
+    min_fpr: float
+    max_fpr: float
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(
+            y,
+            scores,
+            min_fpr=self.min_fpr,
+            max_fpr=self.max_fpr,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
 
 
 def solve_linear(

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._validate import TrainingSet, check_choice
+from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators._auto import Refinement
-from rocmax.estimators._base import LinearScoreClassifier, solve_linear
-from rocmax.estimators._threshold import at_fpr, best_youden
+from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure, solve_linear
+from rocmax.estimators._threshold import best_youden
 from rocmax.losses import (
     PairwiseHinge,
     PairwiseSquaredHinge,
@@ -113,6 +113,7 @@ class AUCClassifier(LinearScoreClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_number("C", self.C, above=0.0)
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
@@ -128,7 +129,7 @@ class AUCClassifier(LinearScoreClassifier):
         return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 
 
-class PartialAUCClassifier(LinearScoreClassifier):
+class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
     r"""Linear classifier that maximises the ROC curve between two false-positive rates.
 
     Parameters
@@ -239,13 +240,15 @@ class PartialAUCClassifier(LinearScoreClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_number("C", self.C, above=0.0)
         check_window(self.min_fpr, self.max_fpr)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
-            return Refinement(data, window, self.tol, self.max_iter).run(self.C, w0, callback)
+            refinement = Refinement(data, window, self.tol, self.max_iter)
+            return refinement.run(refinement.best_start(), self.C, w0, callback)
         certified = SmoothedNewton(self.tol, self.max_iter)
         if self.loss in ("tight", "structural"):
             loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
@@ -256,16 +259,3 @@ class PartialAUCClassifier(LinearScoreClassifier):
             solver = CCCP(self.tol, self.max_iter, self.max_iter)
             return solve_linear(solver, PartialAUCHinge(*window), data, self.C, w0, callback)
         return solve_linear(Descent(self.tol, self.max_iter), PartialAUCRamp(*window), data, self.C, w0, callback)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(
-            y,
-            scores,
-            min_fpr=self.min_fpr,
-            max_fpr=self.max_fpr,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )

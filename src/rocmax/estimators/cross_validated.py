@@ -1,0 +1,236 @@
+"""The default partial-AUC fit with its strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+
+from rocmax._validate import TrainingSet, check_number
+from rocmax._window import check_window
+from rocmax.estimators._auto import STEP, Refinement
+from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure
+from rocmax.losses import PartialAUCRamp
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+from rocmax.solvers import Callback, Progress, Result
+
+Array = NDArray[np.float64]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# Kinds of start, with the weight of their loss on standardised features.
+STARTS = (("logistic", 1.0), ("logistic", 0.1), ("logistic", 0.01), ("logistic", 10.0), ("auc", 1.0), ("auc", 100.0))
+
+
+class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
+    r"""Partial-AUC classifier that chooses by cross-validation where to start and how far to go.
+
+    The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds: first for several starts
+    (logistic regression with several penalties, the full AUC), of which the one with the best partial AUC on the
+    held-out rows is taken; then from that start for a path of values of ``C``, each begun where the one before ended.
+    ``C = 0``, the start itself, is always in the path. The most cautious value within one standard error of the
+    best is taken, so that a gain that could be chance is not chased; the error is that of the paired difference
+    between the two. The model is the mean of the folds' models: a bounded loss has local minima and follows single
+    rows, and averaging over resampled data takes out much of that at no cost.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``.
+    Cs : array-like of float
+        The values of ``C`` to try; 0 is always tried too.
+    cv : int, cross-validation generator or iterable, optional
+        By default five stratified folds, repeated twice; fewer folds if a class has fewer than five rows.
+    tol : float
+        Precision of each fit.
+    max_iter : int
+        Largest number of solver iterations of each fit.
+    n_jobs : int, optional
+        Number of folds fitted at a time, as in joblib.
+    random_state : int or RandomState, optional
+        Seed of the default folds.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report the chosen start and value on standard error.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen value; 0 means the start itself.
+    Cs_ : ndarray of shape (n_values,)
+        The values tried, ascending, 0 first.
+    scores_ : ndarray of shape (n_folds, n_values)
+        Partial AUC of the held-out rows along the path.
+    start_ : tuple of (str, float)
+        The chosen start: "logistic" or "auc", and the weight of its loss on standardised features.
+    start_scores_ : dict
+        Mean partial AUC of the held-out rows for each start.
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The bounded loss of the model on the training rows.
+    dual_gap_ : float
+        NaN: the loss is not convex.
+    n_iter_ : int
+        Largest number of iterations of a fit.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifier : the fit for one value of ``C``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PartialAUCClassifierCV
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = PartialAUCClassifierCV(max_fpr=0.1, Cs=[0.3, 3], random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (10, 3)
+    >>> bool(model.C_ in model.Cs_)
+    True
+    """
+
+    warm_start = False
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        *,
+        Cs: Any = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+        cv: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.Cs = Cs
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_window(self.min_fpr, self.max_fpr)
+        if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
+            raise ValueError(f"Cs needs a list of at least one number > 0; got {self.Cs!r}")
+        for value in self.Cs:
+            check_number("each of Cs", value, above=0.0)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
+        folds = [_Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
+        parallel = Parallel(n_jobs=self.n_jobs)
+        by_start = np.mean(parallel(delayed(_Fold.score_starts)(fold) for fold in folds), axis=0)
+        self.start_scores_ = dict(zip(STARTS, by_start.tolist(), strict=True))
+        self.start_ = STARTS[int(np.argmax(by_start))]
+        paths = parallel(delayed(_Fold.path)(fold, self.start_, Cs) for fold in folds)
+        self.Cs_ = np.concatenate([[0.0], Cs])
+        self.scores_ = np.array([scores for scores, _, _ in paths])
+        chosen = most_cautious(self.scores_)
+        self.C_ = float(self.Cs_[chosen])
+        w = np.mean([models[chosen] for _, models, _ in paths], axis=0)
+        loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
+        objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
+        trace = [Progress(objective, np.nan, 1)]
+        if callback is not None:
+            callback(trace[0])
+        message = f"start {self.start_}, C={self.C_:g}"
+        return Result(w, objective, np.nan, max(n_iter for _, _, n_iter in paths), True, message, trace)
+
+    def _splits(self, data: TrainingSet) -> list[Split]:
+        """Return training and held-out rows, as places among the rows of non-zero weight."""
+        if self.cv is None:
+            rarest = int(min(data.positive.sum(), (~data.positive).sum()))
+            if rarest < 2:
+                raise ValueError(f"cross-validation needs two rows of each class at least; got {rarest} of one class")
+            folds = RepeatedStratifiedKFold(n_splits=min(5, rarest), n_repeats=2, random_state=self.random_state)
+            return list(folds.split(data.X, data.positive))
+        # Splits that the caller made count all rows, those of weight zero too.
+        place = np.full(data.given.size, -1)
+        place[data.rows] = np.arange(data.rows.size)
+        cv = check_cv(self.cv, data.given, classifier=True)
+        splits = cv.split(np.zeros((data.given.size, 1)), data.given)
+        return [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
+
+
+@dataclass
+class _Fold:
+    """One split: fits on its training rows, scores on the rows held out."""
+
+    data: TrainingSet
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    window: tuple[float, float]
+    tol: float
+    max_iter: int
+
+    def score_starts(self) -> list[float]:
+        """Return the held-out partial AUC of each start."""
+        refinement = self._refinement()
+        return [self._score(refinement.run(refinement.start(*spec), 0.0).w) for spec in STARTS]
+
+    def path(self, spec: tuple[str, float], Cs: Array) -> tuple[list[float], list[Array], int]:
+        """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
+        refinement = self._refinement()
+        start = refinement.start(*spec)
+        results = [refinement.run(start, 0.0)]
+        for C in Cs:
+            results.append(refinement.run(start, float(C), results[-1].w))
+        spread = refinement.spread
+        return (
+            [self._score(result.w) for result in results],
+            [result.w / spread(result.w) for result in results],
+            max(result.n_iter for result in results),
+        )
+
+    def _refinement(self) -> Refinement:
+        weight = self.data.weight
+        part = self.data._replace(
+            X=self.data.X[self.train],
+            positive=self.data.positive[self.train],
+            weight=None if weight is None else weight[self.train],
+        )
+        return Refinement(part, self.window, self.tol, self.max_iter)
+
+    def _score(self, w: Array) -> float:
+        weight = self.data.weight
+        return partial_auc_score(
+            self.data.positive[self.test],
+            as_operator(self.data.X[self.test]).matvec(w),
+            min_fpr=self.window[0],
+            max_fpr=self.window[1],
+            sample_weight=None if weight is None else weight[self.test],
+        )
+
+
+def most_cautious(scores: Array) -> int:
+    """Return the first column whose mean is within one standard error of the best column's.
+
+    Columns run from cautious to bold. The error is that of the paired difference over the rows (folds).
+    """
+    best = int(np.argmax(scores.mean(axis=0)))
+    behind = scores[:, [best]] - scores
+    error = behind.std(axis=0, ddof=1) / np.sqrt(scores.shape[0])
+    return int(np.flatnonzero(behind.mean(axis=0) <= error)[0])
