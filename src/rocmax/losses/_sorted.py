@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocmax.losses.base import Array, Index, Pairs
+from rocmax.losses.base import Array, BoundLoss, Index, Pairs
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Pieces:
     Attributes
     ----------
     rows, row_score, row_weight : ndarray
-        Negatives (positions among the negatives) in descending order, their scores and weights.
+        Rows of negatives in descending order of score, their scores and weights.
     row_block : ndarray of int or None
         The block of ties of each row; None if there are no ties, so that row and block are the same.
     block_weight : ndarray
@@ -96,24 +96,29 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
     return np.cumsum(ending[::-1])[::-1][1:]
 
 
-def cut(neg: Array, weight: Array, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
+def cut(
+    scores: Array, sample: BoundLoss, start: float, stop: float, *, width: float = 0.0, rest: bool = False
+) -> Pieces:
     """Cut the negatives at the ranks ``start`` and ``stop`` (cumulated weights) of their descending order.
 
     Parameters
     ----------
-    neg, weight : ndarray
-        Scores and weights of the negatives.
+    scores : ndarray
+        Scores of all rows.
+    sample : BoundLoss
+        Which rows are negatives, and the weights.
     start, stop : float
-        Ends of the window, ``0 <= start < stop <= weight.sum()``.
+        Ends of the window, ``0 <= start < stop <= sample.n``.
     width : float
         With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share
         ``clip(1/2 + (z - theta)/width, 0, 1)``, ``theta`` such that the shares add up to ``stop``.
     rest : bool
         Whether the pieces beyond ``stop`` are wanted too.
     """
-    full = stop >= weight.sum() * (1 - 1e-12)
-    rows = _descending(neg) if rest or full else _top(neg, weight, stop, width)
-    row_score, row_weight = neg[rows], weight[rows]
+    full = stop >= sample.n * (1 - 1e-12)
+    rows = sample.negative if rest or full else _top(scores, sample, stop, width)
+    rows = rows[np.argsort(-scores[rows])]
+    row_score, row_weight = scores[rows], sample.weight[rows]
     new = row_score[1:] != row_score[:-1]
     if new.all():
         row_block, score, block_weight = None, row_score, row_weight
@@ -193,27 +198,22 @@ def no_pairs() -> Pairs:
     return Pairs(none, none, np.empty(0))
 
 
-def _descending(scores: Array) -> Index:
-    return np.argsort(-scores)
-
-
-def _top(neg: Array, weight: Array, stop: float, width: float) -> Index:
-    """Return every negative that can lie inside ``stop``, descending; ties at the end included.
+def _top(scores: Array, sample: BoundLoss, stop: float, width: float) -> Index:
+    """Return every negative that can lie inside ``stop``; ties at the end included.
 
     A partition finds the score below which nothing matters, so only the negatives above it are sorted.
     """
-    size = neg.size
-    k = min(size, math.ceil(stop * size / weight.sum()))
+    candidates = np.where(sample.is_negative, scores, -np.inf)
+    k = min(sample.negative.size, math.ceil(stop * sample.negative.size / sample.n))
     while True:
-        end = np.partition(neg, size - k)[size - k]
-        above = np.flatnonzero(neg >= end)
-        if k == size or weight[above].sum() >= stop:
-            break
-        k = min(size, 2 * k)
-    if width > 0:
+        candidates.partition(candidates.size - k)
+        end = candidates[candidates.size - k]
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
-        above = np.flatnonzero(neg >= end - width)
-    return above[_descending(neg[above])]
+        rows = np.flatnonzero(scores >= end - width)
+        rows = rows[sample.is_negative[rows]]
+        if k == sample.negative.size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
+            return rows
+        k = min(sample.negative.size, 2 * k)
 
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:

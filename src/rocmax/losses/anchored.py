@@ -28,13 +28,9 @@ class Anchored(BoundLoss):
 
     def __init__(self, base: BoundLoss, anchor: Array, strength: float) -> None:
         self._base, self._anchor, self._strength = base, anchor, strength
-        for name in ("n_samples", "positive", "negative", "positive_weight", "negative_weight", "m", "n"):
-            setattr(self, name, getattr(base, name))
+        self._share_sample(base)
         self.convex, self.smooth = base.convex, base.smooth
-        weight = np.zeros(base.n_samples)
-        weight[base.positive] = base.positive_weight
-        weight[base.negative] = base.negative_weight
-        self._share = weight / weight.sum()
+        self._share = base.weight / base.weight.sum()
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Value and gradient of the sum."""

@@ -13,6 +13,10 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
+# What a bound loss knows of its sample, for losses that wrap another.
+_SAMPLE = ("n_samples", "positive", "negative", "is_negative", "weight", "positive_weight", "m", "n")
+
+
 class Pairs(NamedTuple):
     """Weighted pairs of examples, a sample of a loss's curvature.
 
@@ -38,8 +42,12 @@ class BoundLoss(ABC):
         Length of the score vector.
     positive, negative : ndarray of int
         Rows of each class whose weight is not zero.
-    positive_weight, negative_weight : ndarray
-        The weights of those rows.
+    is_negative : ndarray of bool
+        Whether a row is one of ``negative``.
+    weight : ndarray
+        The weight of each row.
+    positive_weight : ndarray
+        The weights of the rows ``positive``.
     m, n : float
         Total weight of the positives and of the negatives.
     convex, smooth : bool
@@ -64,10 +72,11 @@ class BoundLoss(ABC):
                     f"a loss on pairs needs both classes, and got one class: no {name} example of non-zero "
                     f"weight among {labels.size} rows"
                 )
+        self.weight = weight
         self.positive_weight = weight[self.positive]
-        self.negative_weight = weight[self.negative]
         self.m = float(self.positive_weight.sum())
-        self.n = float(self.negative_weight.sum())
+        self.is_negative = ~labels & (weight > 0)
+        self.n = float(weight[self.negative].sum())
 
     @abstractmethod
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -99,17 +108,21 @@ class BoundLoss(ABC):
             return self, Zero(self.n_samples)
         raise TypeError(f"{type(self).__name__} is not given as a difference of convex losses")
 
-    def _class_scores(self, scores: ArrayLike) -> tuple[Array, Array]:
-        """Scores of the positives and of the negatives, checked, in double precision."""
+    def _checked(self, scores: ArrayLike) -> Array:
+        """Scores, checked, in double precision."""
         s = np.asarray(scores)
         if s.shape != (self.n_samples,):
             raise ValueError(f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}")
-        pos = s[self.positive].astype(np.float64, copy=False)
-        neg = s[self.negative].astype(np.float64, copy=False)
-        # The sum is infinite or NaN as soon as one score is; the slow look is only taken then.
-        if not np.isfinite(pos.sum() + neg.sum()) and not (np.isfinite(pos).all() and np.isfinite(neg).all()):
+        s = s.astype(np.float64, copy=False)
+        # The sum is infinite or NaN as soon as one score is; the slow look at the rows that count is only taken then.
+        if not np.isfinite(s.sum()) and not np.isfinite(s[self.weight > 0]).all():
             raise ValueError("scores contain NaN or infinity; a loss needs finite scores")
-        return pos, neg
+        return s
+
+    def _share_sample(self, other: BoundLoss) -> None:
+        """Take over the sample of another bound loss."""
+        for name in _SAMPLE:
+            setattr(self, name, getattr(other, name))
 
     def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
         """One coefficient per example from those of the positives and of some negatives."""
@@ -160,8 +173,7 @@ class Tilted(BoundLoss):
 
     def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
         self._base, self._tilt, self._constant = base, tilt, constant
-        for name in ("n_samples", "positive", "negative", "positive_weight", "negative_weight", "m", "n"):
-            setattr(self, name, getattr(base, name))
+        self._share_sample(base)
         self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -195,7 +207,7 @@ def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
 def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
     if sample_weight is None:
         return np.ones(size)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.array(sample_weight, dtype=np.float64)
     if weight.shape != (size,):
         raise ValueError(f"sample_weight needs shape ({size},), one per label; got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any():

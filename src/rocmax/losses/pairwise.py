@@ -77,8 +77,9 @@ class BoundSquaredHinge(BoundLoss):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Value and gradient from the first three moments of the active negatives of each positive."""
-        pos, neg = self._class_scores(scores)
-        pieces = cut(neg, self.negative_weight, 0.0, self.n)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, 0.0, self.n)
         # Margins 1 - s_i + z_j = gap_i + depth_j, with both measured from a common origin.
         gap = 1.0 - (pos - pieces.origin)
         depth = pieces.score - pieces.origin
@@ -90,15 +91,16 @@ class BoundSquaredHinge(BoundLoss):
         reached = charged(active, weight, pieces.score.size)
         reached_gap = charged(active, weight * gap, pieces.score.size)
         neg_coef = pieces.row_coefficients(2 * pieces.weight * (reached_gap + depth * reached) / norm)
-        return float(value), self._scatter(self.positive, pos_coef, self.negative[pieces.rows], neg_coef)
+        return float(value), self._scatter(self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the generalised Hessian in the scores; pairs on the kink are left out."""
-        pos, neg = self._class_scores(scores)
-        pieces = cut(neg, self.negative_weight, 0.0, self.n)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, 0.0, self.n)
         active = pieces.count_above(pos - 1.0)
         row_active = pieces.row_index(active)
-        rows = self.negative[pieces.rows]
+        rows = pieces.rows
         weight, norm = self.positive_weight, self.m * self.n
         zeroth = prefix(pieces.row_weight)[row_active]
         reached = charged(row_active, weight, rows.size)
@@ -115,9 +117,10 @@ class BoundSquaredHinge(BoundLoss):
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample the active pairs, each with second derivative 2."""
-        pos, neg = self._class_scores(scores)
-        pieces = cut(neg, self.negative_weight, 0.0, self.n)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, 0.0, self.n)
         active = pieces.row_index(pieces.count_above(pos - 1.0))
         i, j, mass = sample_bands(self.positive_weight, np.zeros_like(active), active, prefix(pieces.row_weight), count)
         weight = np.full(i.size, 2 * mass / (self.m * self.n * max(i.size, 1)))
-        return Pairs(self.positive[i], self.negative[pieces.rows[j]], weight)
+        return Pairs(self.positive[i], pieces.rows[j], weight)

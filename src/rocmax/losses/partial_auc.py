@@ -144,19 +144,22 @@ class _WindowBound(BoundLoss):
         self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
         self.norm = self.m * (self.b - self.a)
 
-    def _gradient(self, order: Index, pieces: Pieces, charges: list[tuple[Index, Array]], first: int) -> Array:
-        """Gradient when the positives, in the given order, are charged with the pieces ``first:end``.
+    def _charge(self, pieces: Pieces, rows: Index, charges: list[tuple[Index, Array]], first: int = 0) -> Array:
+        """Gradient when positives are charged with the pieces ``first:end``.
 
-        ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives.
+        ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives in ``rows``;
+        all other positives are charged with the whole window.
         """
         count = prefix(pieces.weight)
-        pos_coef = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
+        coefficient = self.positive_weight * (count[pieces.stop] - count[first])
+        coefficient[rows] = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
         reached = np.sum([charged(end, weight, pieces.score.size) for end, weight in charges], axis=0)
+        reached[: pieces.stop] += self.m - float(self.positive_weight[rows].sum())
         reached[:first] = 0.0
         return self._scatter(
-            self.positive[order],
-            pos_coef / -self.norm,
-            self.negative[pieces.rows],
+            self.positive,
+            coefficient / -self.norm,
+            pieces.rows,
             pieces.row_coefficients(reached * pieces.weight / self.norm),
         )
 
@@ -189,15 +192,37 @@ class BoundConvex(_WindowBound):
         Which negatives are inside the window: any selection with shares in [0, 1] that holds at most ``b`` gives a
         valid minorant. Where a positive stops, left of the window or beyond its start: so does any mixture of ranks.
         """
-        pos, neg = self._class_scores(scores)
-        order = np.argsort(pos)  # searches for sorted keys are several times faster
-        pieces = self._cut(neg, width)
-        late, early, share, value = self._ranks(pos[order], pieces, width)
-        weight = self.positive_weight[order]
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = self._cut(s, width)
+        rows, limit = self._searched(pos, pieces)
+        late, early, share, value = self._ranks(pos[rows], pieces, width)
+        weight = self.positive_weight[rows]
         charges = [(late, weight * share)]
         if pieces.start:
             charges.append((early, weight * (1.0 - share)))
-        return float(weight @ value) / self.norm, self._gradient(order, pieces, charges, 0)
+        total = float(weight @ value)
+        if rows.size < pos.size:
+            # For the others the maximum is at the end of the window, and linear in their scores.
+            count, moment = pieces.cumulated()
+            others = self.m - float(weight.sum())
+            scores_sum = float(self.positive_weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
+            total += others * (moment[pieces.stop] - count[pieces.start])
+            total -= (scores_sum - others * (pieces.origin + 1.0)) * count[pieces.stop]
+        return total / self.norm, self._charge(pieces, rows, charges)
+
+    def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
+        """Return the positives that need a search, in ascending order, and the score from which they do.
+
+        A positive so far down that every negative of the window still adds something stops at its end; with a small
+        window those are most. Searches for sorted keys are several times faster.
+        """
+        if self.beyond or pieces.weight.size == 1:
+            return np.argsort(pos), -np.inf
+        margin = 0.0 if pieces.start else 1.0
+        limit = float(pieces.score[pieces.stop - 1]) + margin
+        rows = np.flatnonzero(pos - margin >= pieces.score[pieces.stop - 1])
+        return rows[np.argsort(pos[rows])], limit
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs at each of the kinks of the loss.
@@ -208,11 +233,12 @@ class BoundConvex(_WindowBound):
         also jumps from one rank to another: the density of positives about to jump, times the outer product with
         the negatives they jump over.
         """
-        pos, neg = self._class_scores(scores)
-        half = _bandwidth(pos, neg)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        half = _bandwidth(pos, s[self.negative])
         order = np.argsort(pos)
         pos = pos[order]
-        pieces = self._cut(neg, width)
+        pieces = self._cut(s, width)
         late, early, share, _ = self._ranks(pos, pieces, max(width, half))
         inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
         in_window = (share >= 0.5) & ~beyond
@@ -223,13 +249,13 @@ class BoundConvex(_WindowBound):
             outside = prefix(pieces.row_weight) - inside
             parts.append(self._kink_pairs(order, pos, beyond, pieces, outside, half, part))
         if self.b < self.n:
-            parts.append(self._selection_pairs(order, pos, neg, pieces, max(half, width / 2), part))
+            parts.append(self._selection_pairs(order, pos, s, pieces, max(half, width / 2), part))
         if pieces.start:
             parts.append(self._jump_pairs(order, pieces, late, early, share, max(half, width), part))
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def _cut(self, neg: Array, width: float) -> Pieces:
-        return cut(neg, self.negative_weight, self.a, self.b, width=width, rest=self.beyond)
+    def _cut(self, s: Array, width: float) -> Pieces:
+        return cut(s, self, self.a, self.b, width=width, rest=self.beyond)
 
     def _ranks(self, pos: Array, pieces: Pieces, width: float) -> tuple[Index, Index, Array, Array]:
         """Return two ranks for each positive, the share of the first, and the value.
@@ -273,19 +299,19 @@ class BoundConvex(_WindowBound):
         low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
         i, j, mass = sample_bands(self.positive_weight[order] * member, low, high, line, count)
         weight = mass / (2 * half * self.norm * max(i.size, 1))
-        return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(i.size, weight))
+        return Pairs(self.positive[order[i]], pieces.rows[j], np.full(i.size, weight))
 
-    def _selection_pairs(self, order: Index, pos: Array, neg: Array, pieces: Pieces, half: float, count: int) -> Pairs:
+    def _selection_pairs(self, order: Index, pos: Array, s: Array, pieces: Pieces, half: float, count: int) -> Pairs:
         """Pairs of negatives whose places around the end of the window are about to change."""
         end = pieces.score[pieces.stop - 1]
-        band = np.flatnonzero(np.abs(neg - end) < half)
+        band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
         bends = (pos - 1.0 < end) & (pos >= end) if self.beyond else pos - 1.0 < end
         active = self.positive_weight[order][bends].sum()
         if band.size < 2 or active == 0:
             return no_pairs()
-        band = band[np.argsort(neg[band])]  # the sample must not depend on the order of the rows
-        line = prefix(self.negative_weight[band])
-        drawn = self.negative[band[systematic(line, count)]]
+        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
+        line = prefix(self.weight[band])
+        drawn = band[systematic(line, count)]
         partner = np.roll(drawn, int(0.6180339887498949 * count))
         density = active * line[-1] / (2 * half * self.norm)
         return Pairs(drawn, partner, np.full(count, density / (2 * count)))
@@ -304,7 +330,7 @@ class BoundConvex(_WindowBound):
         row_line = prefix(pieces.window_row_weights())
         j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
         weight = line[-1] / (width * self.norm * count)
-        return Pairs(self.positive[order[i]], self.negative[pieces.rows[j]], np.full(count, weight))
+        return Pairs(self.positive[order[i]], pieces.rows[j], np.full(count, weight))
 
 
 class BoundHinge(_WindowBound):
@@ -319,15 +345,17 @@ class BoundHinge(_WindowBound):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Value and generalised gradient by one search in the sorted window."""
-        pos, neg = self._class_scores(scores)
-        pieces = cut(neg, self.negative_weight, self.a, self.b)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, self.a, self.b)
         count, moment = pieces.cumulated()
         order = np.argsort(pos)
         pos, weight, first = pos[order], self.positive_weight[order], pieces.start
         end = pieces.count_above(pos - 1.0, first, pieces.stop)
         held = count[end] - count[first]
         value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        return float(weight @ value) / self.norm, self._gradient(order, pieces, [(end, weight)], first)
+        gradient = self._charge(pieces, order, [(end, weight)], first)
+        return float(weight @ value) / self.norm, gradient
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return ``b/(b-a) * tight(0, b)`` and ``a/(b-a) * tight(0, a)``."""

@@ -83,39 +83,47 @@ class BoundRamp(BoundLoss):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Value and gradient: each positive meets three ranges of sorted negatives."""
-        pos, neg = self._class_scores(scores)
-        pieces = cut(neg, self.negative_weight, self.a, self.b)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, self.a, self.b)
         inside = slice(pieces.start, pieces.stop)
         score, weight = pieces.score[inside], pieces.weight[inside]
+        # Below the window the step is 1 for every pair, above it 0; only the positives between need a search.
+        middle_score = pos - self.margin
+        below = middle_score <= score[-1] - self.half
+        near = np.flatnonzero(~below & (middle_score < score[0] + self.half))
+        near = near[np.argsort(middle_score[near])]
+        total = float(weight.sum()) * float(self.positive_weight @ below)
+        v, norm = self.positive_weight[near], self.m * (self.b - self.a)
+        value, slope, pull = self._near(middle_score[near], v, score, weight)
+        pos_coef = np.zeros(pos.size)
+        pos_coef[near] = v * slope / (-self.half * norm)
+        piece_coef = np.zeros(pieces.score.size)
+        piece_coef[inside] = weight * pull / (self.half * norm)
+        rows = pieces.rows
+        gradient = self._scatter(self.positive, pos_coef, rows, pieces.row_coefficients(piece_coef))
+        return (total + float(v @ value)) / norm, gradient
+
+    def _near(self, middle_score: Array, v: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Value and slope for each positive, and slope for each negative of the window."""
+        if middle_score.size == 0:
+            return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
-        middle_score, score = _without_gaps(pos - self.margin, score, 4 * self.half)
+        middle_score, score = _without_gaps(middle_score, score, 4 * self.half)
         low, middle, high = (
             np.searchsorted(-score, -(middle_score + offset), side="left") for offset in (self.half, 0.0, -self.half)
         )
         origin = np.median(score)
         x = (middle_score - origin) / self.half
         d = (score - origin) / self.half
-        moments = [prefix(weight * d**power) for power in range(3)]
-
+        moments = [prefix(weight), prefix(weight * d), prefix(weight * d * d)]
         left = [sums[middle] - sums[low] for sums in moments]
         right = [sums[high] - sums[middle] for sums in moments]
         one = moments[0][middle]  # phi = 1 - (1+u)^2/2 on the left range, 1 before it
         square_left = (1 + x) ** 2 * left[0] - 2 * (1 + x) * left[1] + left[2]
         square_right = (1 - x) ** 2 * right[0] + 2 * (1 - x) * right[1] + right[2]
-        per_positive = one + (square_right - square_left) / 2
         slope = (1 + x) * left[0] - left[1] + (1 - x) * right[0] + right[1]  # sum of -phi'(u)
-
-        v, norm = self.positive_weight, self.m * (self.b - self.a)
-        pull = self._pull(v, x, d, low, middle, high)
-        piece_coef = np.zeros(pieces.score.size)
-        piece_coef[inside] = weight * pull / (self.half * norm)
-        gradient = self._scatter(
-            self.positive,
-            v * slope / (-self.half * norm),
-            self.negative[pieces.rows],
-            pieces.row_coefficients(piece_coef),
-        )
-        return float(v @ per_positive) / norm, gradient
+        return one + (square_right - square_left) / 2, slope, self._pull(v, x, d, low, middle, high)
 
     @staticmethod
     def _pull(v: Array, x: Array, d: Array, low: Index, middle: Index, high: Index) -> Array:
