@@ -21,8 +21,8 @@ test: $(STAMP)-test
 	$(BIN)/python -m pytest -n auto src tests
 
 lint: $(STAMP)-lint
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

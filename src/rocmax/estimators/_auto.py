@@ -92,10 +92,10 @@ class Refinement:
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
 
-        Weights are those of the given features. The start is returned unless the training partial AUC rises, and
-        for ``C = 0``.
+        Weights are those of the given features. The start is returned unless the training partial AUC rises, for
+        ``C = 0``, and if its weights are zero.
         """
-        if C == 0:
+        if C == 0 or not start.w.any():
             value = self._loss.value_and_gradient(start.scores)[0]
             trace = [Progress(value, np.nan, 1)]
             return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
@@ -104,7 +104,7 @@ class Refinement:
         if w0 is not None and np.any(w0):
             other = self._normalized(w0 * self._scale)
             begin = other if objective.value_and_gradient(other.scores)[0] < value else start
-        descent = Descent(0.1 * self._tol, self._max_iter)
+        descent = Descent(0.01 * self._tol, self._max_iter)
         result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
         if self._partial_auc(self._operator.matvec(result.w)) < self._partial_auc(start.scores):
             result = replace(result, w=start.w, objective=value)

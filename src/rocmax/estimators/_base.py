@@ -146,6 +146,10 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
         """Return the measure that this estimator trains for."""
 
+    def _remedy(self) -> str:
+        """Say why a fit can end at zero weights, and what to do."""
+        return "No direction puts the mean of the positives above that of the negatives; check that the features vary."
+
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0)
         check_number("max_iter", self.max_iter, above=0, integer=True)
@@ -167,9 +171,7 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
         name = type(self).__name__
         if not result.w.any():
             warnings.warn(
-                f"{name} collapsed: the optimum of this convex loss is at zero weights for these data, so the model "
-                "ranks at random. No direction puts the mean of the positives above the mean of the negatives in "
-                'the window. Use loss="auto", widen the window, or raise C if it is very small.',
+                f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -78,7 +78,7 @@ class AUCClassifier(LinearScoreClassifier):
     References
     ----------
     Joachims, "A support vector method for multivariate performance measures", ICML 2005.
-    Khalid, Ray and Chitsaz, "Scalable nonlinear AUC maximization methods", ECML PKDD 2018.
+    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
 
     Examples
     --------
@@ -244,6 +244,14 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         check_window(self.min_fpr, self.max_fpr)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
 
+    def _remedy(self) -> str:
+        if self.loss in ("auto", "ramp"):
+            return "No feature tells the classes apart; check that the features vary."
+        return (
+            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
+            'mean of the negatives in the window. Use loss="auto", widen the window, or raise C if it is very small.'
+        )
+
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
@@ -254,7 +262,10 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
             loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
             return solve_linear(certified, loss, data, self.C, w0, callback)
         if w0 is None or not w0.any():
-            w0 = solve_linear(certified, PairwiseHinge(), data, self.C, None, None).w
+            full = solve_linear(certified, PairwiseHinge(), data, self.C, None, None)
+            if not full.w.any():
+                return full
+            w0 = full.w
         if self.loss == "hinge":
             solver = CCCP(self.tol, self.max_iter, self.max_iter)
             return solve_linear(solver, PartialAUCHinge(*window), data, self.C, w0, callback)

@@ -52,7 +52,7 @@ class PairwiseSquaredHinge(Loss):
 
     References
     ----------
-    Khalid, Ray and Chitsaz, "Scalable nonlinear AUC maximization methods", ECML PKDD 2018.
+    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
 
     Examples
     --------

@@ -209,7 +209,7 @@ class BoundConvex(_WindowBound):
             scores_sum = float(self.positive_weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
             total += others * (moment[pieces.stop] - count[pieces.start])
             total -= (scores_sum - others * (pieces.origin + 1.0)) * count[pieces.stop]
-        return total / self.norm, self._charge(pieces, rows, charges)
+        return float(total) / self.norm, self._charge(pieces, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
         """Return the positives that need a search, in ascending order, and the score from which they do.

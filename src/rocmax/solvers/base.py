@@ -88,7 +88,8 @@ def require(loss: BoundLoss, solver: str, *, convex: bool = False, smooth: bool 
 def finish(
     w: Array, objective: float, gap: float, converged: bool, trace: list[Progress], solver: str, tol: float
 ) -> Result:
-    """Word the end of a run."""
+    """Word the end of a run; a gap below zero is rounding."""
+    gap = max(gap, 0.0)
     reached = f"gap {gap:.3g} at objective {objective:.6g} after {len(trace)} iterations"
     if converged:
         message = f"{solver} converged: {reached}"
