@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
 
-def check_window(min_fpr: float, max_fpr: float) -> None:
+
+def check_window(min_fpr: Any, max_fpr: Any) -> None:
     """Refuse a window that is not ``0 <= min_fpr < max_fpr <= 1``, naming both ends."""
-    if not (0 <= min_fpr < max_fpr <= 1):
+    numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_fpr, max_fpr))
+    if not (numbers and 0 <= min_fpr < max_fpr <= 1):
         raise ValueError(
             f"the window of false-positive rates needs 0 <= min_fpr < max_fpr <= 1; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"

@@ -7,12 +7,14 @@ lowered from a start that is good already, and pays for every move away from it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -79,15 +81,20 @@ class Refinement:
         positive, weight = self._data.positive, self._data.weight
         if kind == "logistic":
             model = LogisticRegression(C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
-            return self._normalized(model.fit(self._X, positive, sample_weight=weight).coef_[0])
+            with warnings.catch_warnings():
+                # A start need not be an optimum; what counts is where the descent ends.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(self._X, positive, sample_weight=weight)
+            return self._normalized(model.coef_[0])
         solver = SmoothedNewton(self._tol, self._max_iter)
         return self._normalized(
             solver.solve(self._operator, PairwiseHinge().bind(positive, weight), SquaredL2(strength)).w
         )
 
     def best_start(self) -> Start:
-        """Return the start with the largest training partial AUC; the first one wins a tie."""
-        return max((self.start(*spec) for spec in STARTS), key=lambda start: self._partial_auc(start.scores))
+        """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""
+        starts = [self.start(*spec) for spec in STARTS]
+        return max(starts, key=lambda start: (bool(start.w.any()), self._partial_auc(start.scores)))
 
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
@@ -107,8 +114,15 @@ class Refinement:
         descent = Descent(0.01 * self._tol, self._max_iter)
         result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
         if self._partial_auc(self._operator.matvec(result.w)) < self._partial_auc(start.scores):
-            result = replace(result, w=start.w, objective=value)
-        return replace(result, w=result.w / self._scale)
+            trace = [progress._replace(objective=value) for progress in result.trace]
+            result = replace(result, w=start.w, objective=value, trace=trace)
+        if not result.converged:
+            message = (
+                f"the descent did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
+                f"iterations, tol={self._tol:g}; raise max_iter or tol"
+            )
+            result = replace(result, message=message)
+        return replace(result, w=self._normalized(result.w).w / self._scale)
 
     def spread(self, w: Array) -> float:
         """Return the standard deviation of the scores that weights of the given features make; 1 if they all tie."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
-from rocmax.estimators._threshold import at_fpr
+from rocmax.estimators._threshold import at_fpr, join_ties
 from rocmax.losses import Loss
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator, row_space
@@ -128,7 +128,7 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
         float
             The measure.
         """
-        decision = self.decision_function(X)
+        decision = join_ties(self.decision_function(X))
         positive = self.classes_[1] if self.pos_label is None else self.pos_label
         if positive != self.classes_[1]:
             decision = -decision
@@ -169,14 +169,14 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _warn(self, result: Result) -> None:
         name = type(self).__name__
-        if not result.w.any():
-            warnings.warn(
-                f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        elif not result.converged:
-            warnings.warn(f"{name}: {result.message}", ConvergenceWarning, stacklevel=3)
+        if not result.converged:
+            text = f"{name}: {result.message}"
+            if not result.w.any():
+                text += ". The weights are still zero, so the model ranks at random"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        elif not result.w.any():
+            text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 class WindowMeasure:
@@ -200,7 +200,12 @@ class WindowMeasure:
 
 
 def solve_linear(
-    solver: Solver, loss: Loss, data: TrainingSet, C: float, w0: Array | None, callback: Callback | None
+    solver: Solver,
+    loss: Loss,
+    data: TrainingSet,
+    C: float,
+    w0: Array | None = None,
+    callback: Callback | None = None,
 ) -> Result:
     """Run a solver on the rows at hand, in their own span if that is smaller than the space of features."""
     operator, lower, lift = row_space(as_operator(data.X), data.X)

@@ -27,9 +27,22 @@ def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None
     return _below(values, n_accepted if difference.max() > 0 else 0)
 
 
+def join_ties(scores: Array) -> Array:
+    """Make scores equal that differ by rounding only.
+
+    A product rounds equal rows differently, depending on where they stand in memory; what was a tie must stay one.
+    """
+    order = np.argsort(scores)
+    placed = scores[order]
+    new = np.diff(placed, prepend=-np.inf) > 1e-12 * max(abs(placed[0]), abs(placed[-1]))
+    joined = np.empty_like(scores)
+    joined[order] = placed[np.flatnonzero(new)][np.cumsum(new) - 1]
+    return joined
+
+
 def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
     """Distinct scores, descending, with the weight of positives and negatives at or above each."""
-    values, block = np.unique(-scores, return_inverse=True)
+    values, block = np.unique(-join_ties(scores), return_inverse=True)
     weight = np.ones(scores.size) if weight is None else weight
     tp = np.cumsum(np.bincount(block, weight * positive, values.size))
     fp = np.cumsum(np.bincount(block, weight * ~positive, values.size))

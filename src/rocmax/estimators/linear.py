@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from rocmax.losses import (
     PartialAUCTight,
 )
 from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+from rocmax.penalties import SquaredL2
 from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton, TruncatedNewton
 
 Array = NDArray[np.float64]
@@ -261,12 +264,34 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         if self.loss in ("tight", "structural"):
             loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
             return solve_linear(certified, loss, data, self.C, w0, callback)
-        if w0 is None or not w0.any():
-            full = solve_linear(certified, PairwiseHinge(), data, self.C, None, None)
+        if self.loss == "hinge" and w0 is not None and w0.any():
+            start = w0
+        else:
+            full = solve_linear(SmoothedNewton(self.tol, max(self.max_iter, 100)), PairwiseHinge(), data, self.C)
             if not full.w.any():
                 return full
-            w0 = full.w
+            start = full.w
         if self.loss == "hinge":
             solver = CCCP(self.tol, self.max_iter, self.max_iter)
-            return solve_linear(solver, PartialAUCHinge(*window), data, self.C, w0, callback)
-        return solve_linear(Descent(self.tol, self.max_iter), PartialAUCRamp(*window), data, self.C, w0, callback)
+            return solve_linear(solver, PartialAUCHinge(*window), data, self.C, start, callback)
+        if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
+            start = w0
+        return self._descend(data, start, callback)
+
+    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
+        """Lower the ramp loss from the start; return the start itself if that ranks better.
+
+        For a small ``C`` the penalty pulls the weights to zero and beyond: a lower objective, and a worse ranking.
+        """
+        loss = PartialAUCRamp(self.min_fpr, self.max_fpr)
+        result = solve_linear(Descent(self.tol, self.max_iter), loss, data, self.C, start, callback)
+        if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
+            return result
+        penalty, scores = SquaredL2(self.C), as_operator(data.X).matvec(start)
+        value = loss.bind(data.positive, data.weight).value_and_gradient(scores)[0]
+        objective = penalty.value(start) + penalty.C * value
+        trace = [progress._replace(objective=objective) for progress in result.trace]
+        return replace(result, w=start, objective=objective, trace=trace)
+
+    def _on_training_rows(self, data: TrainingSet, w: Array) -> float:
+        return self._measure(data.positive, as_operator(data.X).matvec(w), data.weight, True)

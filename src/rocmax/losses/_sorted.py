@@ -129,7 +129,9 @@ def cut(
 
     if full:
         inside = block_weight
-    elif width > 0:
+    elif width > 1e-12 * max(
+        abs(score[0]), abs(score[-1])
+    ):  # below that, scores cannot tell a soft end from a hard one
         inside = block_weight * _soft_share(score, block_weight, stop, width)
     else:
         inside = np.clip(stop - prefix(block_weight)[:-1], 0.0, block_weight)

@@ -66,15 +66,19 @@ class CCCP:
         while not converged and len(trace) < self.max_iter:
             value, tilt = minus.value_and_gradient(scores)
             tangent = Tilted(plus, tilt, float(tilt @ scores) - value)
-            new_w = inner.solve(counted, tangent, penalty, w).w
+            step = inner.solve(counted, tangent, penalty, w)
+            new_w = step.w
             new_scores = counted.matvec(new_w)
             new_objective = penalty.value(new_w) + penalty.C * loss.value_and_gradient(new_scores)[0]
-            converged = objective - new_objective <= self.tol * objective
+            converged = step.converged and objective - new_objective <= self.tol * objective
+            stuck = new_objective >= objective and not step.converged
             if new_objective < objective:
                 w, scores, objective = new_w, new_scores, new_objective
             trace.append(Progress(objective, np.nan, counted.passes))
             if callback is not None:
                 callback(trace[-1])
+            if stuck:
+                break  # the inner solver would end there again
         state = "converged" if converged else "did not reach its tolerance: raise max_iter or tol;"
         message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, tol={self.tol:g}"
         return Result(w, objective, np.nan, len(trace), converged, message, trace)

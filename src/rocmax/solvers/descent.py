@@ -47,15 +47,21 @@ class Descent:
             raise ValueError("Descent needs a start w0 other than zero: a bounded loss is flat there")
         op = CountingOperator(operator)
         trace: list[Progress] = []
-        best: tuple[float, Array] = (np.inf, np.asarray(w0, dtype=np.float64))
+        start = np.asarray(w0, dtype=np.float64)
+        best: tuple[float, Array] = (np.inf, start)
+        # SciPy's tolerance is relative to objectives above 1 only, so the objective is measured in units of the
+        # start. Its first step has length 1: a tenth of the start, so as not to leap into another valley.
+        size = 0.1 * float(np.linalg.norm(start))
+        unit = penalty.value(start) + penalty.C * loss.value_and_gradient(op.matvec(start))[0] or 1.0
 
-        def objective(w: Array) -> tuple[float, Array]:
+        def objective(v: Array) -> tuple[float, Array]:
             nonlocal best
+            w = size * v
             value, coefficients = loss.value_and_gradient(op.matvec(w))
             total = penalty.value(w) + penalty.C * value
             if total < best[0]:
-                best = (total, w.copy())
-            return total, penalty.gradient(w) + penalty.C * op.rmatvec(coefficients)
+                best = (total, w)
+            return total / unit, (penalty.gradient(w) + penalty.C * op.rmatvec(coefficients)) * (size / unit)
 
         def note(_: Array) -> None:
             trace.append(Progress(best[0], np.nan, op.passes))
@@ -63,7 +69,7 @@ class Descent:
                 callback(trace[-1])
 
         options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 0.0}
-        run = minimize(objective, best[1], jac=True, method="L-BFGS-B", callback=note, options=options)
+        run = minimize(objective, start / size, jac=True, method="L-BFGS-B", callback=note, options=options)
         if not trace:
             note(best[1])
         converged = run.nit < self.max_iter

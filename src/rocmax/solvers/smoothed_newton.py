@@ -206,4 +206,8 @@ def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Arra
     # A sample misses directions that few rows have; the ridge keeps steps along them short.
     ridge = 1e-3 * np.trace(hessian) / d if is_sample else 0.0
     hessian[np.diag_indices(d)] += 1.0 + ridge
-    return -linalg.solve(hessian, gradient, assume_a="pos", overwrite_a=True)
+    try:
+        return -linalg.cho_solve(linalg.cho_factor(hessian), gradient)
+    except linalg.LinAlgError:
+        # Features of very different size: rounding made the matrix indefinite. The diagonal alone still helps.
+        return -gradient / np.diagonal(hessian)

@@ -1,0 +1,52 @@
+"""Timing and tables shared by the benchmarks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def cpu_time(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the CPU seconds of a call, which another load on the machine hardly changes, and its result."""
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
+def interleaved(calls: dict[Any, Callable[[], Any]], repeats: int) -> dict[Any, float]:
+    """Return the least CPU time of each call; the calls take turns, so that a slow spell hits all of them."""
+    best: dict[Any, float] = {}
+    for _ in range(repeats):
+        for key, call in calls.items():
+            best[key] = min(best.get(key, float("inf")), cpu_time(call)[0])
+    return best
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a markdown table with aligned columns."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    text = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in lines]
+    rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
+    return "\n".join([text[0], rule, *text[1:]])
+
+
+def machine() -> str:
+    """Describe what the figures depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
+
+
+def publish(name: str, title: str, sections: Iterable[str], quick: bool = False) -> None:
+    """Write a report; a quick run never overwrites a full one."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}{'_quick' if quick else ''}.md"
+    path.write_text("\n\n".join([f"# {title}", machine(), *sections]) + "\n", encoding="utf-8")
+    print(f"wrote {path.relative_to(RESULTS.parents[1])}")

@@ -1,0 +1,86 @@
+"""What one evaluation of a loss costs, in units of the sorting that no method can avoid.
+
+A loss on a window of false-positive rates has to find the top negatives and order them and the positives: one
+``np.partition`` of all scores and one ``np.sort`` of ``m + n * max_fpr`` of them. A loss on all pairs has to
+order everything: one ``np.sort``. CPU time, one thread, least of several interleaved repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+from _measure import interleaved, markdown, publish
+from threadpoolctl import threadpool_limits
+
+from rocmax.losses import (
+    BoundLoss,
+    PairwiseHinge,
+    PairwiseSquaredHinge,
+    PartialAUCHinge,
+    PartialAUCRamp,
+    PartialAUCStructural,
+    PartialAUCTight,
+)
+
+N_SCORES = 1_000_000
+MAX_FPR = 0.05
+LIMIT = 5.0
+REQUIRED = "tight [0, 0.05]"
+WINDOWED = {
+    REQUIRED: PartialAUCTight(max_fpr=MAX_FPR),
+    "tight [0.02, 0.05]": PartialAUCTight(0.02, MAX_FPR),
+    "hinge [0.02, 0.05]": PartialAUCHinge(0.02, MAX_FPR),
+    "ramp [0, 0.05]": PartialAUCRamp(max_fpr=MAX_FPR),
+    "structural [0, 0.05]": PartialAUCStructural(max_fpr=MAX_FPR),
+}
+FULL = {"pairwise hinge": PairwiseHinge(), "pairwise squared hinge": PairwiseSquaredHinge()}
+HEADER = ("positives", "loss", "baseline", "baseline ms", "loss ms", "ratio", "requirement")
+
+
+def make_scores(positives: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return Gaussian scores, positives 2 higher on average (AUC 0.92), and labels in random order."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(N_SCORES) < positives * N_SCORES
+    return rng.standard_normal(N_SCORES) + 2.0 * y, y
+
+
+def partition_and_sort(scores: np.ndarray, y: np.ndarray) -> None:
+    k = round(MAX_FPR * np.count_nonzero(~y))
+    np.partition(scores, scores.size - k)
+    np.sort(scores[: np.count_nonzero(y) + k])
+
+
+def evaluation(bound: BoundLoss, scores: np.ndarray) -> Callable[[], object]:
+    return lambda: bound.value_and_gradient(scores)
+
+
+def measure(positives: float, repeats: int) -> list[tuple[str, ...]]:
+    scores, y = make_scores(positives)
+    calls = {"partition": lambda: partition_and_sort(scores, y), "sort": lambda: np.sort(scores)}
+    calls |= {name: evaluation(loss.bind(y), scores) for name, loss in (WINDOWED | FULL).items()}
+    times = interleaved(calls, repeats)
+    rows = []
+    for name in WINDOWED | FULL:
+        baseline = "partition" if name in WINDOWED else "sort"
+        ratio = times[name] / times[baseline]
+        verdict = f"< {LIMIT:g} {'PASS' if ratio < LIMIT else 'FAIL'}" if name == REQUIRED else ""
+        base_ms, loss_ms = f"{1e3 * times[baseline]:.1f}", f"{1e3 * times[name]:.1f}"
+        rows.append((f"{positives:.0%}", name, baseline, base_ms, loss_ms, f"{ratio:.2f}", verdict))
+    return rows
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    quick = parser.parse_args(argv).quick
+    with threadpool_limits(1):
+        rows = [row for positives in (0.1, 0.5) for row in measure(positives, 5 if quick else 15)]
+    table = markdown(HEADER, rows)
+    print(table)
+    publish("loss_cost", "Cost of one loss evaluation, a million scores", [table], quick)
+
+
+if __name__ == "__main__":
+    main()

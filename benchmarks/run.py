@@ -1,0 +1,13 @@
+"""Run all benchmarks, one after the other; ``--quick`` is passed on to each."""
+
+from __future__ import annotations
+
+import sys
+
+import loss_cost
+import solver_speed
+
+if __name__ == "__main__":
+    for benchmark in (loss_cost, solver_speed):
+        print(f"== {benchmark.__name__}", flush=True)
+        benchmark.main(sys.argv[1:])
