@@ -348,11 +348,7 @@ def test_shift_invariance(case, sample, shift):
     [
         PairwiseHinge(),
         PairwiseSquaredHinge(),
-        *(
-            cls(0.0, high)
-            for cls in (PartialAUCTight, PartialAUCStructural, PartialAUCHinge)
-            for high in (0.4, 1.0)
-        ),
+        *(cls(0.0, high) for cls in (PartialAUCTight, PartialAUCStructural, PartialAUCHinge) for high in (0.4, 1.0)),
         PartialAUCHinge(0.2, 0.6),
     ],
     ids=repr,

@@ -61,9 +61,7 @@ def test_smoothed_is_an_affine_minorant_on_a_larger_sample(case, width):
         value, gradient = bound.smoothed(base, width)
         for size in (0.01, 0.1, 1.0, 10.0):
             for _ in range(10):
-                assert_affine_minorant(
-                    bound, base, base + size * rng.standard_normal(y.size), value, gradient
-                )
+                assert_affine_minorant(bound, base, base + size * rng.standard_normal(y.size), value, gradient)
         step = np.zeros(y.size)
         for row in range(y.size):
             step[:] = 0.0
@@ -284,9 +282,7 @@ def test_curvature_of_a_late_window_is_an_upper_estimate(loss):
         assert 0.8 * expected <= got <= upper * expected, name
 
 
-@pytest.mark.parametrize(
-    "loss", [PartialAUCRamp(), PartialAUCHinge(0.1, 0.5)], ids=lambda loss: type(loss).__name__
-)
+@pytest.mark.parametrize("loss", [PartialAUCRamp(), PartialAUCHinge(0.1, 0.5)], ids=lambda loss: type(loss).__name__)
 def test_what_does_not_exist_is_refused_by_name(loss):
     bound = loss.bind([1, 0, 0])
     if isinstance(loss, PartialAUCRamp):
@@ -329,9 +325,7 @@ def test_split_gradients_subtract(low, high):
         bound = PartialAUCHinge(low, high).bind(y, weight)
         plus, minus = bound.split()
         parts = plus.value_and_gradient(scores)[1] - minus.value_and_gradient(scores)[1]
-        np.testing.assert_allclose(
-            parts, bound.value_and_gradient(scores)[1], rtol=1e-8, atol=1e-12 / (high - low)
-        )
+        np.testing.assert_allclose(parts, bound.value_and_gradient(scores)[1], rtol=1e-8, atol=1e-12 / (high - low))
 
 
 @every_window
@@ -366,9 +360,7 @@ def test_hessian_product_on_ties_and_kinks(sample):
     y, weight, scores = sample
     product = PairwiseSquaredHinge().bind(y, weight).hessian_product(scores)
     hessian = np.column_stack([product(unit) for unit in np.eye(y.size)])
-    np.testing.assert_allclose(
-        hessian, brute.pairwise_squared_hinge_hessian(scores, y, weight), rtol=1e-9, atol=1e-13
-    )
+    np.testing.assert_allclose(hessian, brute.pairwise_squared_hinge_hessian(scores, y, weight), rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -39,9 +39,7 @@ def test_order_of_rows_does_not_matter(case, sample, data):
     permuted_weight = None if weight is None else np.array(weight)[order]
     again, permuted = case.loss.bind(y[order], permuted_weight).value_and_gradient(scores[order])
     np.testing.assert_allclose(again, value, rtol=1e-10, atol=value_tolerance(case.loss, scores))
-    np.testing.assert_allclose(
-        permuted, gradient[order], rtol=1e-9, atol=gradient_tolerance(case.loss, scores)
-    )
+    np.testing.assert_allclose(permuted, gradient[order], rtol=1e-9, atol=gradient_tolerance(case.loss, scores))
 
 
 @every_loss

@@ -56,9 +56,7 @@ def roc_points(y, s):
     """Every threshold's pair of rates, as fractions, from above all scores downwards."""
     m, n = int(np.sum(y == 1)), int(np.sum(y == 0))
     above = [math.inf, *sorted(set(s.tolist()), reverse=True)]
-    return [
-        (Fraction(int(np.sum(s[y == 0] >= t)), n), Fraction(int(np.sum(s[y == 1] >= t)), m)) for t in above
-    ]
+    return [(Fraction(int(np.sum(s[y == 0] >= t)), n), Fraction(int(np.sum(s[y == 1] >= t)), m)) for t in above]
 
 
 def exact_area(y, s, a, b, floor=Fraction(0)):
@@ -138,9 +136,7 @@ def test_count_is_the_fraction_of_ordered_pairs(sample, a, b):
     positives, negatives = s[rows][y[rows] == 1], np.sort(s[rows][y[rows] == 0])[::-1]
     window = negatives[math.floor(a * negatives.size) : math.ceil(b * negatives.size)]
     expected = np.mean([p > q for p in positives for q in window])
-    got = metrics.partial_auc_score(
-        y, s, min_fpr=float(a), max_fpr=float(b), definition="count", sample_weight=w
-    )
+    got = metrics.partial_auc_score(y, s, min_fpr=float(a), max_fpr=float(b), definition="count", sample_weight=w)
     assert got == pytest.approx(expected, **exactly)
 
 

@@ -22,9 +22,7 @@ every = pytest.mark.parametrize(
     ("measure", "params"), SCORED + LABELLED, ids=[f.__name__ for f, _ in SCORED + LABELLED]
 )
 every_scored = pytest.mark.parametrize(("measure", "params"), SCORED, ids=[f.__name__ for f, _ in SCORED])
-every_labelled = pytest.mark.parametrize(
-    ("measure", "params"), LABELLED, ids=[f.__name__ for f, _ in LABELLED]
-)
+every_labelled = pytest.mark.parametrize(("measure", "params"), LABELLED, ids=[f.__name__ for f, _ in LABELLED])
 
 Y, S = [0, 1, 0, 1], [0, 1, 1, 0]
 

@@ -72,9 +72,7 @@ def test_the_positive_class_of_a_scorer(problem):
     window = {"max_fpr": 0.1}
     of_fraud = metrics.make_scorer("partial_auc", pos_label="fraud", **window)(model, X, y)
     of_ok = metrics.make_scorer("partial_auc", pos_label="ok", **window)(model, X, y)
-    assert of_fraud == pytest.approx(
-        metrics.partial_auc_score(y == "fraud", -model.decision_function(X), **window)
-    )
+    assert of_fraud == pytest.approx(metrics.partial_auc_score(y == "fraud", -model.decision_function(X), **window))
     assert of_ok == pytest.approx(metrics.partial_auc_score(y == "ok", model.decision_function(X), **window))
     assert of_ok == metrics.make_scorer("partial_auc", **window)(model, X, y)
     assert abs(of_fraud - of_ok) > 0.01
@@ -107,9 +105,7 @@ def test_a_measure_by_name_or_by_function(name, params):
         for measure in (name, short, getattr(metrics, name))
     }
     assert len(values) == 1
-    assert repr(metrics.make_scorer(short, **params)) == repr(
-        metrics.make_scorer(getattr(metrics, name), **params)
-    )
+    assert repr(metrics.make_scorer(short, **params)) == repr(metrics.make_scorer(getattr(metrics, name), **params))
 
 
 @pytest.mark.parametrize(
@@ -160,9 +156,7 @@ def test_bootstrap_is_a_loop_over_weighted_calls(name, params):
         counts = multiplicities(y, values, rng)
         keep = counts > 0
         sampled.append(public_value(name, params, y[keep], values[keep], sample_weight=counts[keep]))
-    got = metrics.bootstrap_interval(
-        name, y, values, n_resamples=50, confidence_level=0.8, random_state=5, **params
-    )
+    got = metrics.bootstrap_interval(name, y, values, n_resamples=50, confidence_level=0.8, random_state=5, **params)
     assert got == pytest.approx(tuple(np.quantile(sampled, [0.1, 0.9])), rel=1e-12)
     assert got[0] < got[1]
 
@@ -172,9 +166,7 @@ def test_bootstrap_agrees_with_resampled_rows():
     rng = np.random.default_rng(0)
     rows = [np.flatnonzero(y == label) for label in (0, 1)]
     drawn = [np.concatenate([rng.choice(r, r.size) for r in rows]) for _ in range(2000)]
-    low, high = np.quantile(
-        [metrics.partial_auc_score(y[i], s[i], max_fpr=0.4) for i in drawn], [0.025, 0.975]
-    )
+    low, high = np.quantile([metrics.partial_auc_score(y[i], s[i], max_fpr=0.4) for i in drawn], [0.025, 0.975])
     got = metrics.bootstrap_interval("partial_auc", y, s, n_resamples=4000, random_state=1, max_fpr=0.4)
     assert got == pytest.approx((low, high), abs=0.1 * (high - low))
 

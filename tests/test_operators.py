@@ -106,7 +106,6 @@ def test_both_products_are_of_one_matrix(seed, n, d, share):
         assert c @ operator.matvec(w) == pytest.approx(operator.rmatvec(c) @ w, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.xfail(reason="weights are cut to whole numbers to fit the matrix")
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 def test_whole_numbers_are_multiplied_or_refused(form, dtype):
@@ -259,7 +258,6 @@ def test_repeated_rows_share_a_feature():
     np.testing.assert_allclose(X @ lift(v), operator.matvec(v), atol=1e-9)
 
 
-@pytest.mark.xfail(reason="in single precision the noise of the Gram matrix passes for a direction")
 def test_rotation_of_centred_data_in_single_precision():
     # Centred rows have one dimension less than their number.
     for seed in range(10):

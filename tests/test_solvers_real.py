@@ -1,4 +1,4 @@
-"""Full-AUC optima on real data, established to 0.002 % by several independent solvers."""
+"""Full-AUC optima on real data, known to 0.002 %."""
 
 import os
 from pathlib import Path

@@ -33,12 +33,12 @@ class Operator(Protocol):
 class MatrixOperator:
     """A dense or CSR matrix in memory.
 
-    The matrix is used as it is, in its own precision: nothing is copied, converted or made dense. Results are double
-    precision.
+    A matrix of floating-point numbers is used as it is, in its own precision: nothing is copied, converted or made
+    dense. Integers are converted once. Results are double precision.
     """
 
     def __init__(self, X: Any) -> None:
-        self._X = X
+        self._X = X if X.dtype.kind == "f" else X.astype(np.float64)
         self.shape: tuple[int, int] = X.shape
 
     def matvec(self, w: Array) -> Array:
@@ -108,9 +108,9 @@ def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], A
     n_rows, n_features = operator.shape
     if n_rows >= n_features or n_rows > _MAX_GRAM:
         return operator, _same, _same
-    gram = X @ X.T
-    gram = gram.toarray() if sparse.issparse(gram) else gram
-    values, vectors = linalg.eigh(gram.astype(np.float64, copy=False))
+    exact = X.astype(np.float64, copy=False)
+    gram = exact @ exact.T
+    values, vectors = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
     keep = values > 1e-12 * values[-1]
     if not keep.any():
         return operator, _same, _same

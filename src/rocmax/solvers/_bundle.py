@@ -50,9 +50,9 @@ class Bundle:
         self._offset = np.append(self._offset, offset)
         start = np.append(self._alpha, 0.0 if k else 1.0)
         self._alpha = minimize_on_simplex(self._C * gram, self._offset, start)
-        quadratic = self._alpha @ gram @ self._alpha
-        bound = self._C * float(self._alpha @ self._offset) - 0.5 * self._C**2 * float(quadratic)
-        self.bound = max(self.bound, bound)
+        # From the minimiser, not from the Gram matrix, in which close cuts cancel.
+        w = self.minimizer()
+        self.bound = max(self.bound, self._C * float(self._alpha @ self._offset) - 0.5 * float(w @ w))
 
     def minimizer(self) -> Array:
         """Return the minimiser of the problem with the cuts in place of the loss."""

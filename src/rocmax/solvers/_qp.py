@@ -20,7 +20,7 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
     """
     a = start.copy()
     scale = float(np.abs(Q).max(initial=0.0) + np.abs(p).max(initial=0.0)) or 1.0
-    ridge = 1e-13 * scale
+    ridge = 1e-16 * scale
     support = np.flatnonzero(a > 0)
     for _ in range(max_steps):
         target = _on_support(Q, p, support, ridge)
@@ -30,14 +30,15 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
             slope = Q @ a - p
             level = slope[support].min()
             entering = int(np.argmin(slope))
-            if slope[entering] >= level - 1e-12 * scale or entering in support:
+            if slope[entering] >= level - 1e-15 * scale or entering in support:
                 break
             support = np.append(support, entering)
         else:
             # Walk towards the target until the first weight reaches zero, and let it go.
             now = a[support]
             falling = target <= 0
-            step = float(np.min(now[falling] / (now[falling] - target[falling]), initial=1.0))
+            fall = now[falling] - target[falling]
+            step = float(np.min(now[falling][fall > 0] / fall[fall > 0], initial=1.0))
             now = now + step * (target - now)
             gone = falling & (now <= 1e-15)
             a[support] = np.where(gone, 0.0, now)

@@ -80,7 +80,9 @@ def require(loss: BoundLoss, solver: str, *, convex: bool = False, smooth: bool 
     """Refuse a loss that a solver cannot serve, and say which can."""
     name = type(loss).__name__
     if convex and not loss.convex:
-        raise ValueError(f"{solver} needs a convex loss, and {name} is not; use CCCP or Descent")
+        raise ValueError(
+            f"{solver} needs a convex loss, and {name} is not; use Descent, or CCCP for a difference of convex losses"
+        )
     if smooth and not loss.smooth:
         raise ValueError(f"{solver} needs a smooth loss, and {name} is not; use SmoothedNewton")
 

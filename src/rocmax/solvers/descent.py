@@ -63,13 +63,22 @@ class Descent:
                 best = (total, w)
             return total / unit, (penalty.gradient(w) + penalty.C * op.rmatvec(coefficients)) * (size / unit)
 
+        stopped: list[StopIteration] = []
+
         def note(_: Array) -> None:
             trace.append(Progress(best[0], np.nan, op.passes))
-            if callback is not None:
-                callback(trace[-1])
+            try:
+                if callback is not None:
+                    callback(trace[-1])
+            except StopIteration as stop:
+                # SciPy would take it for a wish to end; it is the caller's to see.
+                stopped.append(stop)
+                raise
 
         options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 0.0}
         run = minimize(objective, start / size, jac=True, method="L-BFGS-B", callback=note, options=options)
+        if stopped:
+            raise stopped[0]
         if not trace:
             note(best[1])
         converged = run.nit < self.max_iter

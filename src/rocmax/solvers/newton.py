@@ -52,11 +52,13 @@ class TruncatedNewton:
         scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])
         value, coefficients = loss.value_and_gradient(scores)
         trace: list[Progress] = []
+        bound = -np.inf
         while True:
             gradient = w + C * op.rmatvec(coefficients)
             objective = penalty.value(w) + C * value
             gap = 0.5 * float(gradient @ gradient)
-            trace.append(Progress(objective, objective - gap, op.passes))
+            bound = max(bound, objective - gap)
+            trace.append(Progress(objective, bound, op.passes))
             if callback is not None:
                 callback(trace[-1])
             converged = gap <= self.tol * objective

@@ -71,7 +71,7 @@ class SmoothedNewton:
         trace: list[Progress] = []
         smallest_gap, slow, unmoved = np.inf, 0, 0
         converged = False
-        for _ in range(self.max_iter):
+        for _ in range(max(self.max_iter, 1)):
             run.cut()
             best = run.best.objective
             gap = best - run.bundle.bound
@@ -82,7 +82,7 @@ class SmoothedNewton:
             slow = slow + 1 if gap > 0.9 * smallest_gap else 0
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
-            if converged or unmoved >= _STUCK or len(trace) == self.max_iter:
+            if converged or unmoved >= _STUCK or len(trace) >= self.max_iter:
                 break
             if slow >= _SLOW and len(trace) % 2:
                 run.cutting_plane_step()
