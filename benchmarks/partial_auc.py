@@ -68,7 +68,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 def rivals(window: tuple[float, float]) -> dict[str, object]:
     """Return the rivals and, by their kind, the grid of C."""
-    wide, svm = [0.01, 0.1, 1.0, 10.0], [1.0, 10.0, 100.0]
+    wide, svm = [0.01, 0.1, 1.0, 10.0], [1.0, 100.0]
     return {
         "logistic": (LogisticRegression(max_iter=1000), wide),
         "logistic balanced": (LogisticRegression(max_iter=1000, class_weight="balanced"), wide),
@@ -76,7 +76,7 @@ def rivals(window: tuple[float, float]) -> dict[str, object]:
         "full AUC": (AUCClassifier(), svm),
         "tight": (PartialAUCClassifier(*window, loss="tight", max_iter=40), svm),
         "structural": (PartialAUCClassifier(*window, loss="structural", max_iter=40), svm),
-        "CCCP": (PartialAUCClassifier(*window, loss="hinge", max_iter=20), svm),
+        "CCCP": (PartialAUCClassifier(*window, loss="hinge", max_iter=10), svm),
     }
 
 

@@ -166,7 +166,7 @@ def main(argv: list[str] | None = None) -> None:
     with threadpool_limits(1):
         solve(synthetic(1000, 5), FULL_AUC, 1.0)  # pay for imports and first calls
         for data in datasets(quick):
-            new, line = measure(data, repeats=3 if data.y.size >= 500_000 else 7)
+            new, line = measure(data, repeats=5 if data.y.size >= 500_000 else 7)
             fits, logistic = fits + new, [*logistic, f"- {line}"]
             print(line, flush=True)
             print(markdown(HEADER, map(describe, new)), flush=True)

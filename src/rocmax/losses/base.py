@@ -98,6 +98,13 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no curvature")
 
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return about ``size`` rows and the loss on them alone, for rough work on a large sample.
+
+        None if the sample is not much larger than that, or the loss cannot be thinned.
+        """
+        return None
+
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
         raise TypeError(f"{type(self).__name__} has no Hessian products")

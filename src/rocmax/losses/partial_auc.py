@@ -179,7 +179,7 @@ class BoundConvex(_WindowBound):
         beyond: bool = False,
     ) -> None:
         super().__init__(y, sample_weight, min_fpr, max_fpr)
-        self.beyond = beyond
+        self.min_fpr, self.max_fpr, self.beyond = min_fpr, max_fpr, beyond
         self.has_kinks = self.a > 0 or self.b < self.n
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -253,6 +253,16 @@ class BoundConvex(_WindowBound):
         if pieces.start:
             parts.append(self._jump_pairs(order, pieces, late, early, share, max(half, width), part))
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Take every k-th positive and every l-th negative; a narrow window would be left with too few."""
+        if self.n_samples < 3 * size or self.a > 0 or self.b < 0.05 * self.n:
+            return None
+        kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
+        rows = np.sort(np.concatenate(kept))
+        small = BoundConvex(~self.is_negative[rows], self.weight[rows], self.min_fpr, self.max_fpr, self.beyond)
+        small.norm *= self.norm / (self.m * (self.b - self.a))
+        return rows, small
 
     def _cut(self, s: Array, width: float) -> Pieces:
         return cut(s, self, self.a, self.b, width=width, rest=self.beyond)

@@ -24,6 +24,9 @@ _MAX_DENSE = 2000
 # iterations without any progress at all after which the run ends.
 _SLOW = 3
 _STUCK = 40
+# On large samples, Hessians and, while the relative gap is above the second number, line searches use this many rows.
+_THIN_ROWS = 100_000
+_ROUGH = 0.02
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class SmoothedNewton:
             if slow >= _SLOW and len(trace) % 2:
                 run.cutting_plane_step()
             else:
-                run.newton_step(0.3 * self.tol)
+                run.newton_step(0.3 * self.tol, rough=gap > _ROUGH * best)
         return finish(run.best.w, run.best.objective, gap, converged, trace, "SmoothedNewton", self.tol)
 
 
@@ -100,6 +103,7 @@ class _Run:
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
         # Enough pairs to estimate a matrix of this size; all of them where they are few.
         self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
+        self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error relative to the objective
         zero = self._point(np.zeros(n_features), np.zeros(n_samples))
@@ -116,15 +120,22 @@ class _Run:
         self.gradient = self.operator.rmatvec(self.coefficients)
         self.bundle.add(self.gradient, self.value - float(self.coefficients @ self.at.scores))
 
-    def newton_step(self, smallest_slack: float) -> None:
-        """Step along the Newton direction of the smoothed objective, then choose the next smoothing."""
-        pairs = self.loss.curvature(self.at.scores, self.n_pairs, self.width)
+    def newton_step(self, smallest_slack: float, rough: bool) -> None:
+        """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
+
+        With ``rough``, a large sample is thinned for the line search.
+        """
+        pairs = self._pairs()
         is_sample = self.n_pairs < self.loss.positive.size * self.loss.negative.size
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         if slope < 0:
-            t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
+            if rough and self.thin is not None:
+                t = self._rough_search(*self.thin, step, along)
+                self.value, self.coefficients = self.loss.smoothed(self.at.scores + t * along, self.width)
+            else:
+                t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
             self._move(step, along, t, exact=None if self.width else self.value)
         if not self.loss.has_kinks:
             return
@@ -153,6 +164,23 @@ class _Run:
         t += 0.1 * (1.0 - t)
         self.value, self.coefficients = self.loss.value_and_gradient(start.scores + t * along)
         self._move(step, along, t, exact=self.value)
+
+    def _pairs(self) -> Pairs:
+        if self.thin is None:
+            return self.loss.curvature(self.at.scores, self.n_pairs, self.width)
+        rows, small = self.thin
+        pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
+        return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
+
+    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array) -> float:
+        scores, part = self.at.scores[rows], along[rows]
+        linear, quadratic = float(self.at.w @ step), float(step @ step)
+
+        def slope_at(t: float) -> float:
+            _, coefficients = small.smoothed(scores + t * part, self.width)
+            return linear + t * quadratic + self.C * float(coefficients @ part)
+
+        return find_zero(slope_at, slope_at(0.0), rtol=0.1, largest=np.inf, max_evals=12)
 
     def _search(
         self,
