@@ -1,4 +1,4 @@
-"""When does a convex surrogate of the partial AUC collapse?
+"""When a convex surrogate of the partial AUC collapses, and what the default does there.
 
 Two normal classes, pulled apart step by step, and the partial AUC up to 5 % of false positives. Below a certain
 separation the tight convex loss has its optimum at zero weights, whatever ``C``: the model ranks at random. The default
