@@ -18,7 +18,8 @@ demo: $(STAMP)-plot
 	$(BIN)/python -m rocmax.demo
 
 test: $(STAMP)-test
-	$(BIN)/python -m pytest -n auto src tests
+	# One BLAS thread per worker: more would fight over the same cores.
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto src tests
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .
