@@ -17,8 +17,8 @@ $(STAMP)-%: pyproject.toml | $(VENV)/bin/python
 demo: $(STAMP)-plot
 	$(BIN)/python -m rocmax.demo
 
+# One BLAS thread per worker: more would fight over the same cores.
 test: $(STAMP)-test
-	# One BLAS thread per worker: more would fight over the same cores.
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto src tests
 
 lint: $(STAMP)-lint
