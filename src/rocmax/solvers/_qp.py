@@ -52,7 +52,12 @@ def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> 
     k = support.size
     system = np.empty((k + 1, k + 1))
     system[:k, :k] = Q[np.ix_(support, support)]
-    system[np.arange(k), np.arange(k)] += ridge
     system[:k, k] = system[k, :k] = 1.0
     system[k, k] = 0.0
-    return np.linalg.solve(system, np.append(p[support], 1.0))[:k]
+    right = np.append(p[support], 1.0)
+    while True:
+        system[np.arange(k), np.arange(k)] += ridge
+        try:
+            return np.linalg.solve(system, right)[:k]
+        except np.linalg.LinAlgError:
+            ridge *= 1e3  # cuts that rounding cannot tell apart
