@@ -45,8 +45,8 @@ PEER_HEADER = ("set", "passes", "gap", "CPU s", "cutting-plane passes", "gap rea
 class Fit(NamedTuple):
     """One problem on one set, solved.
 
-    ``zero`` tells that the weights are zero, and ``refuted`` that they should not be: if zero weights are not optimal for
-    one C, they are not for a larger one.
+    ``zero`` tells that the weights are zero, and ``refuted`` that they should not be: if zero weights are not optimal
+    for one C, they are not for a larger one.
     """
 
     data: str
