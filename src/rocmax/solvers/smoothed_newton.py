@@ -24,9 +24,11 @@ _MAX_DENSE = 2000
 # iterations without any progress at all after which the run ends.
 _SLOW = 3
 _STUCK = 40
-# On large samples, Hessians and, while the relative gap is above the second number, line searches use this many rows.
+# On large samples, Hessians and the line searches of the first iterations use this many rows, the latter only while
+# the relative gap is above this.
 _THIN_ROWS = 100_000
-_ROUGH = 0.02
+_ROUGH_ITERATIONS = 3
+_ROUGH_GAP = 0.02
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class SmoothedNewton:
             if slow >= _SLOW and len(trace) % 2:
                 run.cutting_plane_step()
             else:
-                run.newton_step(0.3 * self.tol, rough=gap > _ROUGH * best)
+                run.newton_step(0.3 * self.tol, rough=len(trace) <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP * best)
         return finish(run.best.w, run.best.objective, gap, converged, trace, "SmoothedNewton", self.tol)
 
 
