@@ -152,7 +152,7 @@ def report() -> str:
     ]  # fmt: skip
     behind = dict.fromkeys(methods, 0)
     ahead = dict.fromkeys(methods, 0)
-    beaten_by_none = ahead_of_all = 0
+    judged = beaten_by_none = ahead_of_all = 0
     for (name, window), cells in sorted(groups.items(), key=lambda g: (SETS.index(g[0][0]), g[0][1])):
         auto = np.array([c["scores"]["auto"] for c in cells])
         row, worse, better = [], 0, 0
@@ -165,7 +165,8 @@ def report() -> str:
             ahead[method] += won
             worse, better = worse + lost, better + won
             row.append(f"**{text}**" if lost else text)
-        beaten_by_none += worse == 0
+        judged += auto.size > 1
+        beaten_by_none += auto.size > 1 and worse == 0
         ahead_of_all += better == len(methods)
         window_text = f"[{window[0]:g}, {window[1]:g}]"
         lines.append(
@@ -173,9 +174,13 @@ def report() -> str:
             + " | ".join(row)
             + " |"
         )
-    n = len(groups)
-    lines += ["", f"Of {n} rows: behind no rival by more than one standard error in {beaten_by_none}, ahead of every "
-              f"rival by more than one in {ahead_of_all}.", ""]  # fmt: skip
+    n = judged  # a single seed has no standard error
+    lines += [
+        "",
+        f"Of {n} rows with at least two seeds: behind no rival by more than one standard error in {beaten_by_none}, "
+        f"ahead of every rival by more than one in {ahead_of_all}.",
+        "",
+    ]
     lines += [f"- against {m}: ahead in {ahead[m]}, behind in {behind[m]} of {n}" for m in methods]
     return "\n".join(lines) + "\n"
 
