@@ -1,8 +1,9 @@
 """Test partial AUC of the default fit against its rivals, each with its C chosen by the same inner folds.
 
 One cell is a data set, a seed and a window: rows (at most ``--rows``) are split 2/3 to 1/3, features standardised on
-the training part, every method tuned on the same five stratified folds of it and scored on the rest. Cells are kept
-in ``results/partial_auc.jsonl``, so an interrupted run goes on where it stopped. ``--report`` only writes the table.
+the training part, every method tuned on the same five stratified folds of it and scored on the rest. Scores are kept
+in ``results/partial_auc.jsonl``, so an interrupted run goes on where it stopped. ``--only`` names the methods to run,
+``--forget`` those whose scores are dropped first, ``--report`` only writes the table.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -80,41 +82,47 @@ def rivals(window: tuple[float, float]) -> dict[str, object]:
     }
 
 
-def cell(name: str, window: tuple[float, float], seed: int, rows: int) -> dict[str, object] | None:
-    """Score all methods on one split."""
+def split(name: str, seed: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return standardised training and test rows, and their labels."""
     X, y = load(name)
     if y.size > rows:
         X, _, y, _ = train_test_split(X, y, train_size=rows, stratify=y, random_state=seed)
     X, X_test, y, y_test = train_test_split(X, y, train_size=2 / 3, stratify=y, random_state=seed)
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), scaler.transform(X_test), y, y_test
+
+
+def cell(name: str, window: tuple[float, float], seed: int, rows: int, methods: list[str]) -> dict[str, object] | None:
+    """Score methods on one split; None if the window holds too few negatives of the test part."""
+    X, X_test, y, y_test = split(name, seed, rows)
     if (y_test == 0).sum() * (window[1] - window[0]) < FEWEST_NEGATIVES:
         return None
-    scaler = StandardScaler().fit(X)
-    X, X_test = scaler.transform(X), scaler.transform(X_test)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
+    scoring = make_scorer("partial_auc", min_fpr=window[0], max_fpr=window[1])
     scores = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rivals collapse or stop early here, and their scores show it
-        models = {"auto": PartialAUCClassifierCV(*window, cv=folds)}
-        scoring = make_scorer("partial_auc", min_fpr=window[0], max_fpr=window[1])
-        for method, (estimator, grid) in rivals(window).items():
-            models[method] = GridSearchCV(estimator, {"C": grid}, scoring=scoring, cv=folds)
-        for method, model in models.items():
+        for method in methods:
+            if method == "auto":
+                model = PartialAUCClassifierCV(*window, cv=folds)
+            else:
+                estimator, grid = rivals(window)[method]
+                model = GridSearchCV(estimator, {"C": grid}, scoring=scoring, cv=folds)
             decision = model.fit(X, y).decision_function(X_test)
             scores[method] = partial_auc_score(y_test, decision, min_fpr=window[0], max_fpr=window[1])
     return {"set": name, "window": window, "seed": seed, "rows": int(y.size + y_test.size), "scores": scores}
 
 
-def run(seeds: int, rows: int, jobs: int) -> None:
-    """Compute the cells that are not there yet."""
-    done = {(c["set"], tuple(c["window"]), c["seed"]) for c in read()}
-    wanted = [
-        (name, window, seed)
-        for seed in range(seeds)
-        for name in SETS
-        for window in WINDOWS
-        if (name, window, seed) not in done and load_or_say(name)
-    ]
-    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(cell)(*key, rows) for key in wanted)
+def run(seeds: int, rows: int, jobs: int, methods: list[str]) -> None:
+    """Compute the scores that are not there yet."""
+    done = {(c["set"], tuple(c["window"]), c["seed"]): c["scores"] for c in read()}
+    wanted = []
+    for key in product(range(seeds), filter(load_or_say, SETS), WINDOWS):
+        seed, name, window = key
+        missing = [m for m in methods if m not in done.get((name, window, seed), {})]
+        if missing:
+            wanted.append((name, window, seed, rows, missing))
+    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(cell)(*key) for key in wanted)
     with CELLS.open("a") as out:
         for result in results:
             if result is not None:
@@ -133,16 +141,30 @@ def load_or_say(name: str, said: set[str] = set()) -> bool:  # noqa: B006 - reme
 
 
 def read() -> list[dict]:
-    """Return the cells computed so far."""
-    return [json.loads(line) for line in CELLS.read_text().splitlines()] if CELLS.exists() else []
+    """Return the cells computed so far, each with the scores of all its methods."""
+    cells: dict[tuple, dict] = {}
+    for line in CELLS.read_text().splitlines() if CELLS.exists() else []:
+        c = json.loads(line)
+        cells.setdefault((c["set"], *c["window"], c["seed"]), c)["scores"].update(c["scores"])
+    return list(cells.values())
+
+
+def forget(methods: list[str]) -> None:
+    """Drop the scores of some methods."""
+    cells = read()
+    for c in cells:
+        c["scores"] = {m: v for m, v in c["scores"].items() if m not in methods}
+    CELLS.write_text("".join(json.dumps(c) + "\n" for c in cells))
 
 
 def report() -> str:
     """Return the table: mean of auto, and its paired difference to each rival with a standard error."""
     groups: dict[tuple, list[dict]] = {}
+    methods = list(rivals(WINDOWS[0]))
     for c in read():
+        if not {"auto", *methods} <= c["scores"].keys():
+            continue
         groups.setdefault((c["set"], tuple(c["window"])), []).append(c)
-    methods = [m for m in next(iter(groups.values()))[0]["scores"] if m != "auto"]
     lines = [
         "# Test partial AUC of `PartialAUCClassifierCV` and its rivals", "",
         "Mean over seeds for auto; then auto minus each rival, with the standard error of the paired difference. "
@@ -192,10 +214,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=6000, help="largest number of rows taken of a set")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--report", action="store_true", help="only write the table")
+    methods = ["auto", *rivals(WINDOWS[0])]
+    parser.add_argument("--only", nargs="+", choices=methods, default=methods, help="methods to run")
+    parser.add_argument("--forget", nargs="+", choices=methods, default=[], help="methods to run anew")
     args = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
+    forget(args.forget)
     if not args.report:
-        run(args.seeds, args.rows, args.jobs)
+        run(args.seeds, args.rows, args.jobs, args.only)
     text = report()
     (RESULTS / "partial_auc.md").write_text(text)
     print(text)

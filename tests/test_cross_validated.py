@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
-from rocmax import PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.estimators.cross_validated import most_cautious
+from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax.estimators.cross_validated import close_to_best
+from rocmax.metrics import partial_auc_score
 
 
 def sample(seed=0, n=600, d=4):
@@ -18,32 +23,55 @@ def sample(seed=0, n=600, d=4):
     return X, y
 
 
-def test_the_most_cautious_within_one_standard_error_of_the_best():
-    cautious, best, wild = np.zeros(10), np.ones(10), np.full(10, 0.5)
-    assert most_cautious(np.column_stack([cautious, best, wild])) == 1
+def test_candidates_within_one_standard_error_of_the_best_are_kept():
+    low, best, middle = np.zeros(10), np.ones(10), np.full(10, 0.5)
+    assert close_to_best(np.column_stack([low, best, middle])).tolist() == [1]
     noise = np.resize([3.0, -2.9], 10)
-    assert most_cautious(np.column_stack([cautious, cautious + 0.05 + noise])) == 0
-    assert most_cautious(np.column_stack([cautious, best + 0.01 * noise])) == 1
+    assert close_to_best(np.column_stack([low, low + 0.05 + noise])).tolist() == [0, 1]
+    assert close_to_best(np.column_stack([low, best + 0.01 * noise])).tolist() == [1]
 
 
 def test_the_error_is_that_of_the_paired_difference():
     rng = np.random.default_rng(0)
     level = rng.normal(size=(10, 1))  # folds differ a lot, models hardly
-    assert most_cautious(level + np.array([[0.0, 0.1, 0.1]])) == 1
+    assert close_to_best(level + np.array([[0.0, 0.1, 0.1]])).tolist() == [1, 2]
 
 
-def test_scores_are_those_of_the_plain_estimator_on_the_same_folds():
+def test_a_single_fold_keeps_only_the_best():
+    assert close_to_best(np.array([[0.1, 0.3, 0.2]])).tolist() == [1]
+    X, y = sample()
+    cv = StratifiedShuffleSplit(1, test_size=0.3, random_state=0)
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=cv).fit(X, y)
+    assert model.averaged_Cs_.tolist() == [model.C_]
+
+
+def test_what_is_kept_agrees_with_the_scores():
     X, y = sample()
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
-    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=folds).fit(X, y)
-    assert model.Cs_.tolist() == [0.0, 1.0]
-    assert model.scores_.shape == (3, 2)
-    if model.start_ == ("logistic", 1.0):
-        plain = [PartialAUCClassifier(max_fpr=0.2, C=1.0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
-        np.testing.assert_allclose(model.scores_[:, 1], plain, atol=0.02)
-    best = max(model.start_scores_, key=model.start_scores_.get)
-    assert model.start_ == best
-    np.testing.assert_allclose(model.scores_[:, 0].mean(), model.start_scores_[best])
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[0.5, 1.0], cv=folds).fit(X, y)
+    assert model.Cs_.tolist() == [0.0, 0.5, 1.0]
+    assert model.scores_.shape == (3, 3)
+    assert max(model.start_scores_, key=model.start_scores_.get) in model.starts_
+    assert model.C_ == model.Cs_[model.scores_.mean(axis=0).argmax()]
+    assert model.averaged_Cs_[-1] == model.C_
+    assert set(model.averaged_Cs_) <= set(model.Cs_)
+
+
+def test_starts_are_those_models_on_standardised_rows():
+    X, y = sample()
+    X *= [1.0, 10.0, 0.1, 3.0]
+    train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=[(train, test)]).fit(X, y)
+    rivals = {
+        ("logistic", 0.1): LogisticRegression(C=0.1),
+        ("balanced", 1.0): LogisticRegression(C=1.0, class_weight="balanced"),
+        ("svc", 0.01): LinearSVC(C=0.01, dual=False),
+        ("auc", 1.0): AUCClassifier(C=1.0),
+    }
+    for spec, rival in rivals.items():
+        pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])
+        score = partial_auc_score(y[test], pipeline.decision_function(X[test]), max_fpr=0.2)
+        assert model.start_scores_[spec] == pytest.approx(score, abs=5e-3), spec
 
 
 def test_the_model_is_the_mean_of_the_folds_and_not_far_from_a_plain_fit():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from rocmax._validate import TrainingSet
 from rocmax.losses import PairwiseHinge, PartialAUCRamp
@@ -33,6 +35,12 @@ Array = NDArray[np.float64]
 STEP = 0.25
 # Share of the examples per feature that is trusted at C = 1.
 _TRUST = 0.1
+# What a start can be, next to the full AUC.
+KINDS = {
+    "logistic": LogisticRegression,
+    "balanced": partial(LogisticRegression, class_weight="balanced"),
+    "svc": partial(LinearSVC, dual=False),
+}
 # Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
 
@@ -77,19 +85,22 @@ class Refinement:
         return _TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start: logistic regression or the full AUC, with the given weight of its loss."""
+        """Fit a start: one of `KINDS`, with the given weight of its loss."""
         positive, weight = self._data.positive, self._data.weight
-        if kind == "logistic":
-            model = LogisticRegression(C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
-            with warnings.catch_warnings():
-                # A start need not be an optimum; what counts is where the descent ends.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(self._X, positive, sample_weight=weight)
-            return self._normalized(model.coef_[0])
-        solver = SmoothedNewton(self._tol, self._max_iter)
-        return self._normalized(
-            solver.solve(self._operator, PairwiseHinge().bind(positive, weight), SquaredL2(strength)).w
-        )
+        if kind == "auc":
+            solver = SmoothedNewton(self._tol, self._max_iter)
+            loss = PairwiseHinge().bind(positive, weight)
+            return self._normalized(solver.solve(self._operator, loss, SquaredL2(strength)).w)
+        model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
+        with warnings.catch_warnings():
+            # A start need not be an optimum; what counts is where the descent ends.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(self._X, positive, sample_weight=weight)
+        return self._normalized(model.coef_[0])
+
+    def mean_start(self, weights: list[Array]) -> Start:
+        """Return the mean of several starts' weights as one start."""
+        return self._normalized(np.mean(weights, axis=0))
 
     def best_start(self) -> Start:
         """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""

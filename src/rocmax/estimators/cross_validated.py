@@ -23,19 +23,28 @@ Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # Kinds of start, with the weight of their loss on standardised features.
-STARTS = (("logistic", 1.0), ("logistic", 0.1), ("logistic", 0.01), ("logistic", 10.0), ("auc", 1.0), ("auc", 100.0))
+STARTS = (
+    *(("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
+    *(("auc", C) for C in (1.0, 100.0)),
+)
 
 
 class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
-    r"""Partial-AUC classifier that chooses by cross-validation where to start and how far to go.
+    r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
 
-    The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds: first for several starts
-    (logistic regression with several penalties, the full AUC), of which the one with the best partial AUC on the
-    held-out rows is taken; then from that start for a path of values of ``C``, each begun where the one before ended.
-    ``C = 0``, the start itself, is always in the path. The most cautious value within one standard error of the
-    best is taken, so that a gain that could be chance is not chased; the error is that of the paired difference
-    between the two. The model is the mean of the folds' models: a bounded loss has local minima and follows single
-    rows, and averaging over resampled data takes out much of that at no cost.
+    The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
+    logistic regression, plain and balanced, the linear support vector machine and the full AUC, each with several
+    penalties. The starts whose partial AUC on the held-out rows is within one standard error of the best are
+    averaged. From that mean the descent goes along a path of values of ``C``, each begun where the one before
+    ended. ``C = 0``, the start itself, is always in the path. Again the models within one standard error of the best
+    are averaged, of those that are no bolder than the best, so that a gain that could be chance is not chased.
+    The error is that of the paired difference to the best over the folds. Last, the model is the mean over the folds.
+
+    Means rather than choices, because few rows decide a partial AUC: held-out rows can tell bad candidates from good
+    ones, but hardly the good ones from each other, and a choice among those is a draw. A mean of linear scores of
+    unit spread is a linear score again, with less noise than each.
 
     Parameters
     ----------
@@ -56,18 +65,21 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     verbose : bool
-        Whether to report the chosen start and value on standard error.
+        Whether to report the end of the fit on standard error.
 
     Attributes
     ----------
     C_ : float
-        The chosen value; 0 means the start itself.
+        The value with the best mean of the held-out rows; 0 means the start itself.
     Cs_ : ndarray of shape (n_values,)
         The values tried, ascending, 0 first.
+    averaged_Cs_ : ndarray
+        The values whose models were averaged; ``C_`` is the last.
     scores_ : ndarray of shape (n_folds, n_values)
         Partial AUC of the held-out rows along the path.
-    start_ : tuple of (str, float)
-        The chosen start: "logistic" or "auc", and the weight of its loss on standardised features.
+    starts_ : list of (str, float)
+        The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc" or
+        "auc", and the weight of their loss on standardised features.
     start_scores_ : dict
         Mean partial AUC of the held-out rows for each start.
     coef_ : ndarray of shape (1, n_features)
@@ -142,21 +154,27 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
         folds = [_Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
         parallel = Parallel(n_jobs=self.n_jobs)
-        by_start = np.mean(parallel(delayed(_Fold.score_starts)(fold) for fold in folds), axis=0)
-        self.start_scores_ = dict(zip(STARTS, by_start.tolist(), strict=True))
-        self.start_ = STARTS[int(np.argmax(by_start))]
-        paths = parallel(delayed(_Fold.path)(fold, self.start_, Cs) for fold in folds)
+        fitted = parallel(delayed(_Fold.starts)(fold) for fold in folds)
+        by_start = np.array([scores for scores, _ in fitted])
+        self.start_scores_ = dict(zip(STARTS, by_start.mean(axis=0).tolist(), strict=True))
+        kept = close_to_best(by_start)
+        self.starts_ = [STARTS[k] for k in kept]
+        paths = parallel(
+            delayed(_Fold.path)(fold, [weights[k] for k in kept], Cs)
+            for fold, (_, weights) in zip(folds, fitted, strict=True)
+        )
         self.Cs_ = np.concatenate([[0.0], Cs])
         self.scores_ = np.array([scores for scores, _, _ in paths])
-        chosen = most_cautious(self.scores_)
-        self.C_ = float(self.Cs_[chosen])
-        w = np.mean([models[chosen] for _, models, _ in paths], axis=0)
+        best = int(np.argmax(self.scores_.mean(axis=0)))
+        kept = close_to_best(self.scores_[:, : best + 1])
+        self.C_, self.averaged_Cs_ = float(self.Cs_[best]), self.Cs_[kept]
+        w = np.mean([models[k] for _, models, _ in paths for k in kept], axis=0)
         loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
         objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
         trace = [Progress(objective, np.nan, 1)]
         if callback is not None:
             callback(trace[0])
-        message = f"start {self.start_}, C={self.C_:g}"
+        message = f"mean of the starts {self.starts_} and of C={self.averaged_Cs_.tolist()}"
         return Result(w, objective, np.nan, max(n_iter for _, _, n_iter in paths), True, message, trace)
 
     def _splits(self, data: TrainingSet) -> list[Split]:
@@ -186,15 +204,16 @@ class _Fold:
     tol: float
     max_iter: int
 
-    def score_starts(self) -> list[float]:
-        """Return the held-out partial AUC of each start."""
+    def starts(self) -> tuple[list[float], list[Array]]:
+        """Return held-out partial AUC and weights (on standardised features) of each start."""
         refinement = self._refinement()
-        return [self._score(refinement.run(refinement.start(*spec), 0.0).w) for spec in STARTS]
+        starts = [refinement.start(*spec) for spec in STARTS]
+        return [self._score(refinement.run(start, 0.0).w) for start in starts], [start.w for start in starts]
 
-    def path(self, spec: tuple[str, float], Cs: Array) -> tuple[list[float], list[Array], int]:
+    def path(self, starts: list[Array], Cs: Array) -> tuple[list[float], list[Array], int]:
         """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
         refinement = self._refinement()
-        start = refinement.start(*spec)
+        start = refinement.mean_start(starts)
         results = [refinement.run(start, 0.0)]
         for C in Cs:
             results.append(refinement.run(start, float(C), results[-1].w))
@@ -225,12 +244,13 @@ class _Fold:
         )
 
 
-def most_cautious(scores: Array) -> int:
-    """Return the first column whose mean is within one standard error of the best column's.
+def close_to_best(scores: Array) -> NDArray[np.intp]:
+    """Return the columns whose mean is within one standard error of the best column's.
 
-    Columns run from cautious to bold. The error is that of the paired difference over the rows (folds).
+    The error is that of the paired difference over the rows (folds).
     """
     best = int(np.argmax(scores.mean(axis=0)))
     behind = scores[:, [best]] - scores
-    error = behind.std(axis=0, ddof=1) / np.sqrt(scores.shape[0])
-    return int(np.flatnonzero(behind.mean(axis=0) <= error)[0])
+    n_folds = scores.shape[0]
+    error = behind.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1])
+    return np.flatnonzero(behind.mean(axis=0) <= error)
