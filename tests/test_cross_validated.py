@@ -52,7 +52,7 @@ def test_what_is_kept_agrees_with_the_scores():
     assert model.Cs_.tolist() == [0.0, 0.5, 1.0]
     assert model.scores_.shape == (3, 3)
     assert max(model.start_scores_, key=model.start_scores_.get) in model.starts_
-    assert model.C_ == model.Cs_[model.scores_.mean(axis=0).argmax()]
+    assert model.Cs_[model.scores_.mean(axis=0).argmax()] == model.C_
     assert model.averaged_Cs_[-1] == model.C_
     assert set(model.averaged_Cs_) <= set(model.Cs_)
 

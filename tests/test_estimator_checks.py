@@ -3,7 +3,15 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax import (
+    AUCClassifier,
+    BreakEvenClassifier,
+    FBetaClassifier,
+    GMeanClassifier,
+    PartialAUCClassifier,
+    PartialAUCClassifierCV,
+    PrecisionAtKClassifier,
+)
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
 TIGHT = {"tol": 1e-10, "max_iter": 3000}
@@ -14,6 +22,10 @@ ESTIMATORS = [
     *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge", "ramp", "auto")),
     *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
     PartialAUCClassifierCV(Cs=[1.0], cv=2, **TIGHT),
+    PrecisionAtKClassifier(**TIGHT),
+    BreakEvenClassifier(**TIGHT),
+    FBetaClassifier(**TIGHT),
+    GMeanClassifier(**TIGHT),
 ]
 
 

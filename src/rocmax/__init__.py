@@ -6,14 +6,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+    from rocmax.estimators import (
+        AUCClassifier,
+        BreakEvenClassifier,
+        FBetaClassifier,
+        GMeanClassifier,
+        PartialAUCClassifier,
+        PartialAUCClassifierCV,
+        PrecisionAtKClassifier,
+    )
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
+    "BreakEvenClassifier": "rocmax.estimators",
+    "FBetaClassifier": "rocmax.estimators",
+    "GMeanClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
+    "PrecisionAtKClassifier": "rocmax.estimators",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "solvers": "rocmax.solvers",
@@ -21,8 +33,12 @@ _MODULE_OF = {
 
 __all__ = [
     "AUCClassifier",
+    "BreakEvenClassifier",
+    "FBetaClassifier",
+    "GMeanClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "PrecisionAtKClassifier",
     "__version__",
     "losses",
     "metrics",

@@ -1,9 +1,12 @@
-"""The window of false-positive rates: one check and one rounding rule for losses and measures."""
+"""Cut-offs that losses and measures share: the window of false-positive rates, and the top k."""
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
+
+# A number this close to a limit, relatively, is at the limit: products of fractions and counts round.
+_DUST = 1e-9
 
 
 def check_window(min_fpr: Any, max_fpr: Any) -> None:
@@ -24,4 +27,25 @@ def window_end(total: float, rate: float) -> float:
     """
     end = total * rate
     nearest = float(round(end))
-    return nearest if abs(end - nearest) <= 1e-9 * nearest else end
+    return nearest if abs(end - nearest) <= _DUST * nearest else end
+
+
+def check_top(k: Any) -> None:
+    """Refuse a ``k`` that is neither a count (an integer >= 1) nor a fraction (a float above 0, at most 1)."""
+    if isinstance(k, bool) or not isinstance(k, Real):
+        raise ValueError(f"k needs to be an integer count or a float fraction; got {k!r}")
+    if isinstance(k, Integral):
+        if int(k) < 1:
+            raise ValueError(f"k as a count needs to be at least 1; got {k!r}")
+    elif not 0 < float(k) <= 1:
+        raise ValueError(f"k as a fraction needs to be above 0 and at most 1; got {k!r} (a count is an int)")
+
+
+def top_weight(k: Any, total: float) -> float:
+    """Return the weight at the top that ``k`` stands for, in a sample of the given total weight."""
+    check_top(k)
+    if not isinstance(k, Integral):
+        return window_end(total, float(k))
+    if int(k) > total * (1 + _DUST):
+        raise ValueError(f"k as a count needs to be from 1 to the total weight, {total:g}; got {k!r}")
+    return float(int(k))

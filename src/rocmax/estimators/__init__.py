@@ -1,6 +1,20 @@
 """Estimators in scikit-learn's manner."""
 
+from rocmax.estimators.composed import (
+    BreakEvenClassifier,
+    FBetaClassifier,
+    GMeanClassifier,
+    PrecisionAtKClassifier,
+)
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 
-__all__ = ["AUCClassifier", "PartialAUCClassifier", "PartialAUCClassifierCV"]
+__all__ = [
+    "AUCClassifier",
+    "BreakEvenClassifier",
+    "FBetaClassifier",
+    "GMeanClassifier",
+    "PartialAUCClassifier",
+    "PartialAUCClassifierCV",
+    "PrecisionAtKClassifier",
+]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Measure = Callable[[Array, Array, float, float], Array]
 
 # A rate this close above its limit, relatively, is at the limit: 7/100 and 0.07 differ in floating point.
 _DUST = 1e-9
@@ -20,11 +23,22 @@ def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max
 
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
     """Return the threshold of the largest difference between true- and false-positive rate."""
+    return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
+
+
+def best_measure(scores: Array, positive: NDArray[np.bool_], weight: Array | None, measure: Measure) -> float:
+    """Return the threshold with the largest ``measure(tp, fp, m, n)``; above all scores if none is above 0."""
     values, tp, fp = _cumulated(scores, positive, weight)
-    difference = tp / tp[-1] - fp / fp[-1]
+    found = measure(tp, fp, tp[-1], fp[-1])
     # Rounding must not choose between thresholds that are equally good: the highest one is taken.
-    n_accepted = 1 + int(np.flatnonzero(difference >= difference.max() - _DUST)[0])
-    return _below(values, n_accepted if difference.max() > 0 else 0)
+    n_accepted = 1 + int(np.flatnonzero(found >= found.max() - _DUST)[0])
+    return _below(values, n_accepted if found.max() > 0 else 0)
+
+
+def at_top(scores: Array, positive: NDArray[np.bool_], weight: Array | None, size: float) -> float:
+    """Return the lowest threshold above which lie rows of at most a given weight, but at least one score."""
+    values, tp, fp = _cumulated(scores, positive, weight)
+    return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + _DUST)))))
 
 
 def join_ties(scores: Array) -> Array:

@@ -1,12 +1,20 @@
-"""Losses on scores: what to minimise so that the AUC or the partial AUC grows."""
+"""Losses on scores: what to minimise so that a measure of the ranking or of the decisions grows."""
 
 from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, FreeShift, GMean
 from rocmax.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from rocmax.losses.partial_auc import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.ramp import PartialAUCRamp
+from rocmax.losses.top import BreakEven, PrecisionAtK
 
 __all__ = [
     "BoundLoss",
+    "BreakEven",
+    "Contingency",
+    "ContingencyLoss",
+    "FBeta",
+    "FreeShift",
+    "GMean",
     "Loss",
     "Pairs",
     "PairwiseHinge",
@@ -15,4 +23,5 @@ __all__ = [
     "PartialAUCRamp",
     "PartialAUCStructural",
     "PartialAUCTight",
+    "PrecisionAtK",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._window import top_weight
 from rocmax.metrics._curve import DUST, Curve, score_blocks
 
 
@@ -208,7 +209,7 @@ def best_fpr(curve: Curve, *, min_tpr: float) -> float:
 
 def top_precision(curve: Curve, *, k: float) -> float:
     """Compute :func:`precision_at_k` from the curve."""
-    count = _resolve_count(k, curve.n + curve.m)
+    count = top_weight(k, curve.n + curve.m)
     return float(np.interp(count, curve.fp + curve.tp, curve.tp)) / count
 
 
@@ -220,16 +221,3 @@ def break_even(curve: Curve) -> float:
 def _check_rate(name: str, rate: float) -> None:
     if not 0 <= rate <= 1:
         raise ValueError(f"{name} needs to be between 0 and 1; got {rate!r}")
-
-
-def _resolve_count(k: object, total: float) -> float:
-    """Weight at the top that ``k`` stands for."""
-    if isinstance(k, bool) or not isinstance(k, int | float | np.integer | np.floating):
-        raise ValueError(f"k needs to be an integer count or a float fraction; got {k!r}")
-    if isinstance(k, int | np.integer):
-        if not 1 <= k <= total * (1 + DUST):
-            raise ValueError(f"k as a count needs to be from 1 to the total weight, {total:g}; got {k!r}")
-        return float(k)
-    if not 0 < k <= 1:
-        raise ValueError(f"k as a fraction needs to be above 0 and at most 1; got {k!r} (a count is an int)")
-    return float(k) * total

@@ -2,6 +2,7 @@
 
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
+from rocmax.solvers.cutting_plane import CuttingPlane
 from rocmax.solvers.descent import Descent
 from rocmax.solvers.newton import TruncatedNewton
 from rocmax.solvers.smoothed_newton import SmoothedNewton
@@ -9,6 +10,7 @@ from rocmax.solvers.smoothed_newton import SmoothedNewton
 __all__ = [
     "CCCP",
     "Callback",
+    "CuttingPlane",
     "Descent",
     "Progress",
     "Result",

@@ -1,0 +1,367 @@
+"""Losses for measures of the contingency table: F-beta, the G-mean, and any other function of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rocmax.losses._ladder import Ladder
+from rocmax.losses._search import Plane, Table, best_table
+from rocmax.losses.base import Array, BoundLoss, Index, Loss
+
+# Copies into which weighted rows are taken apart for a measure of which nothing is known.
+_MOST_COPIES = 50_000_000
+_GRID = 9
+# Tables that a free shift looks at in one call, and keeps for the next.
+_MOST_TABLES = 200
+_KEPT = 60
+
+
+class ContingencyLoss(Loss):
+    r"""Upper bound of one minus a measure of true and false positives.
+
+    .. math:: \max_{\bar y \in \{0,1\}^N} \; 1 - \mathrm{measure}(tp, fp)
+              + \frac1m \sum_i (\bar y_i - y_i) s_i
+
+    with :math:`tp` and :math:`fp` the positives and negatives that :math:`\bar y` labels positive. The labels
+    :math:`\bar y_i = 1[s_i > 0]` are among those of the maximum, so the loss is at least the error of the
+    threshold 0, and it moves with a shift of the scores: :class:`FreeShift` minimises over that.
+
+    A subclass says what :meth:`measure` is. If it falls as ``tp`` falls and as ``fp`` grows, that is all that is
+    needed; where more is known of its shape, :meth:`plane` makes the search faster.
+
+    Weights that are whole numbers are numbers of copies, which may be labelled apart. Other weights may be
+    labelled in any part.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    """
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+    # Whether the error is largest at the ends of a row of weight above 1, or `inside` tells where else.
+    knows_parts: ClassVar[bool] = False
+
+    @abstractmethod
+    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
+        """Return the measure, at most 1, of ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives."""
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
+        """Return a plane above one minus the measure on rectangles of tables; by default from its monotony."""
+        level = 1.0 - self.measure(t1, f2, m, n)
+        return Plane(level, np.zeros_like(level), np.zeros_like(level))
+
+    def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array | None:
+        """Return where in ``[f1, f2]`` one minus the measure plus ``slope * fp`` is largest; None: at an end."""
+        return None
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundContingency:
+        """Attach labels and weights."""
+        return BoundContingency(self, y, sample_weight)
+
+
+class BoundContingency(BoundLoss):
+    """A :class:`ContingencyLoss` with its labels."""
+
+    def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        super().__init__(y, sample_weight)
+        self._loss = loss
+        self._some_absent = self.positive.size + self.negative.size < self.n_samples
+        self._plain = bool((self.weight[self.weight > 0] == 1.0).all())
+        self._whole = self._plain or not np.any(self.weight % 1.0)
+        if not self._plain and not loss.knows_parts:
+            self._check_copies()
+        self._check_monotone()
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and subgradient from the most violated labelling."""
+        s = self._checked(scores)
+        ladders = self.ladders(s)
+        table = self.best(*ladders, 0.0)
+        return table.value, self.coefficients(s, *ladders, table)
+
+    def ladders(self, scores: Array) -> tuple[Ladder, Ladder]:
+        """Sort the scores of both classes."""
+        return self._ladder(scores, self.positive), self._ladder(scores, self.negative)
+
+    def _ladder(self, scores: Array, rows: Index) -> Ladder:
+        if self._plain:
+            return Ladder(scores[rows], None)
+        if self._loss.knows_parts:
+            return Ladder(scores[rows], self.weight[rows])
+        return Ladder(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
+
+    def best(self, positives: Ladder, negatives: Ladder, shift: float) -> Table:
+        """Return the most violated table with ``shift`` added to all scores."""
+        return best_table(self, positives, negatives, shift)
+
+    def coefficients(self, scores: Array, positives: Ladder, negatives: Ladder, table: Table) -> Array:
+        """Return the subgradient that a table gives: what it labels positive minus the positives, over ``m``."""
+        unit = 1.0 / self.m
+        level, part = negatives.cut(table.fp)
+        gradient = np.multiply(scores >= level, unit)
+        if part < 1.0:
+            gradient[scores == level] = part * unit
+        level, part = positives.cut(table.tp)
+        own = scores[self.positive]
+        lost = np.multiply(own < level, -unit)
+        if part < 1.0:
+            lost[own == level] = (part - 1.0) * unit
+        gradient[self.positive] = lost
+        if not self._plain or self._some_absent:
+            gradient *= self.weight
+        return gradient
+
+    def error(self, tp: Array, fp: Array) -> Array:
+        """Return one minus the measure."""
+        return 1.0 - self._loss.measure(tp, fp, self.m, self.n)
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
+        """Return a plane above the error on rectangles."""
+        return self._loss.plane(t1, t2, f1, f2, self.m, self.n)
+
+    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
+        """Return candidates between two boundaries of a negative; whole numbers where the weights are."""
+        best = None if self._plain else self._loss.inside(tp, f1, f2, score / self.m, self.m)
+        if best is None:
+            return ()
+        return (np.floor(best), np.minimum(np.ceil(best), f2)) if self._whole else (best,)
+
+    def _check_copies(self) -> None:
+        name = type(self._loss).__name__
+        if not self._whole:
+            raise ValueError(
+                f"{name} needs weights that are whole numbers: nothing is known of the shape of its measure; got "
+                f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean take any weights"
+            )
+        if self.m + self.n > _MOST_COPIES:
+            raise ValueError(f"{name} takes at most {_MOST_COPIES} copies of rows; got weights of {self.m + self.n:g}")
+
+    def _check_monotone(self) -> None:
+        """Refuse a measure that is not one: the bounds of the search rest on it."""
+        tp, fp = np.linspace(0.0, self.m, _GRID)[:, None], np.linspace(0.0, self.n, _GRID)[None, :]
+        error = np.broadcast_to(self.error(tp, fp), (_GRID, _GRID))
+        name = type(self._loss).__name__
+        if not np.isfinite(error).all():
+            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - error.max()}")
+        if (np.diff(error, axis=0) > 1e-12).any() or (np.diff(error, axis=1) < -1e-12).any():
+            raise ValueError(f"the measure of {name} needs to grow with true positives and fall with false positives")
+
+
+@dataclass(frozen=True)
+class FreeShift(Loss):
+    r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
+
+    This is what a linear model with an unpenalised intercept pays. It is convex and does not change with a shift,
+    so that solvers need no intercept.
+
+    Parameters
+    ----------
+    base : ContingencyLoss
+        The loss :math:`R`.
+
+    Examples
+    --------
+    >>> from rocmax.losses import FBeta, FreeShift
+    >>> FreeShift(FBeta()).bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.25
+    """
+
+    base: ContingencyLoss
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
+        """Attach labels and weights."""
+        return BoundFreeShift(self.base.bind(y, sample_weight))
+
+
+class BoundFreeShift(BoundLoss):
+    """:class:`FreeShift` with its labels.
+
+    The subgradient mixes the two labellings between which the best shift lies, so that the coefficients sum to zero.
+
+    Attributes
+    ----------
+    shift : float
+        The best shift of the last call.
+    """
+
+    def __init__(self, base: BoundContingency) -> None:
+        self._base = base
+        self._share_sample(base)
+        self.shift = 0.0
+        self._tables = [(0.0, 0.0), (self.m, self.n)]
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value at the best shift, and a subgradient."""
+        s = self._checked(scores)
+        ladders = self._base.ladders(s)
+        low, high, self.shift = self._bracket(*ladders)
+        down, up = (t.tp + t.fp - self.m for t in (low, high))
+        share = up / (up - down) if up > down else 1.0
+        gradient = share * self._base.coefficients(s, *ladders, low)
+        if share < 1.0:
+            gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
+        return low.value, gradient
+
+    def _bracket(self, positives: Ladder, negatives: Ladder) -> tuple[Table, Table, float]:
+        """Return the two tables, valued at the best shift, that label fewer and more rows than there are positives.
+
+        Each table is a line in the shift; the largest of them is convex. At the lowest point of the lines known so far
+        the next table is looked for, until there is none above. Scores move little from call to call, so the tables
+        of former calls are kept.
+        """
+        tp, fp = np.array(self._tables).T
+        slope = (tp + fp - self.m) / self.m
+        gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
+        value = self._base.error(tp, fp) + gain / self.m
+        for _ in range(_MOST_TABLES):
+            low, high = _lowest_crossing(value, slope)
+            shift = (value[low] - value[high]) / (slope[high] - slope[low])
+            level = value[low] + slope[low] * shift
+            table = self._base.best(positives, negatives, shift)
+            rise = (table.tp + table.fp - self.m) / self.m
+            if table.value <= level + 1e-13 * (1.0 + abs(level)):
+                break
+            if rise == 0:
+                return table, table, shift
+            tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
+            value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
+        # The first two, the empty and the full table, are always needed.
+        self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
+        return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
+
+
+def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:
+    """Return a falling and a rising line that cross at the lowest point of the largest of all lines."""
+    low, high = 0, 1
+    for _ in range(value.size):
+        shift = (value[low] - value[high]) / (slope[high] - slope[low])
+        top = int(np.argmax(value + slope * shift))
+        if top in (low, high) or value[top] + slope[top] * shift <= value[low] + slope[low] * shift:
+            break
+        low, high = (top, high) if slope[top] < 0 else (low, top)
+    return low, high
+
+
+@dataclass(frozen=True)
+class Contingency(ContingencyLoss):
+    """The loss for a measure given as a function.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(tp, fp, m, n)``: the measure of ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives, for
+        arrays ``tp`` and ``fp``. It is at most 1, grows with ``tp`` and falls with ``fp``.
+
+    Examples
+    --------
+    The Jaccard index:
+
+    >>> from rocmax.losses import Contingency
+    >>> jaccard = Contingency(lambda tp, fp, m, n: tp / (m + fp))
+    >>> jaccard.bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.5
+    """
+
+    function: Callable[[Any, Any, float, float], Any]
+
+    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
+        """Return the function's value."""
+        return np.asarray(self.function(tp, fp, m, n), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class FBeta(ContingencyLoss):
+    r"""Upper bound of one minus :math:`F_\beta = (1 + \beta^2) tp / (\beta^2 m + tp + fp)`.
+
+    .. math:: \max_{\bar y} \; 1 - F_\beta + \frac1m \sum_i (\bar y_i - y_i) s_i
+
+    The error is convex in ``tp`` and concave in ``fp``, which makes the bounds of the search tight: after sorting, it
+    takes a few hundred evaluations.
+
+    Parameters
+    ----------
+    beta : float
+        Weight of the recall, above 0: 1 is the harmonic mean of precision and recall, 2 looks more at the recall.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+
+    Examples
+    --------
+    >>> from rocmax.losses import FBeta
+    >>> FBeta().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.35
+    """
+
+    beta: float = 1.0
+    knows_parts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.beta, bool) or not (0 < self.beta < np.inf):
+            raise ValueError(f"beta needs a finite value > 0; got {self.beta!r}")
+
+    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
+        """Return F-beta."""
+        square = self.beta**2
+        return (1 + square) * tp / (square * m + tp + fp)
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
+        """Chord in ``tp``, tangent in ``fp``."""
+        level = 1.0 - self.measure(t1, f1, m, n)
+        other = 1.0 - self.measure(t2, f1, m, n)
+        square = self.beta**2
+        steepest = [(1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2)]
+        return Plane(level, (other - level) / np.maximum(t2 - t1, 1e-300), np.maximum(*steepest))
+
+    def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array:
+        """Where the derivative in ``fp`` vanishes."""
+        square = self.beta**2
+        falls = slope < 0
+        root = np.sqrt((1 + square) * tp / np.where(falls, -slope, 1.0))
+        return np.clip(np.where(falls, root - square * m - tp, f2), f1, f2)
+
+
+@dataclass(frozen=True)
+class GMean(ContingencyLoss):
+    r"""Upper bound of one minus the geometric mean of the rates of both classes that are labelled right.
+
+    .. math:: \max_{\bar y} \; 1 - \sqrt{\frac{tp}{m} \cdot \frac{n - fp}{n}} + \frac1m \sum_i (\bar y_i - y_i) s_i
+
+    The error is convex in ``tp`` and in ``fp``, so that planes through three corners bound it on rectangles.
+
+    References
+    ----------
+    Kubat and Matwin, "Addressing the curse of imbalanced training sets: one-sided selection", ICML 1997.
+
+    Examples
+    --------
+    >>> from rocmax.losses import GMean
+    >>> GMean().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.75
+    """
+
+    knows_parts: ClassVar[bool] = True
+
+    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
+        """Return the G-mean."""
+        return np.sqrt(tp / m * np.maximum((n - fp) / n, 0.0))
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
+        """Bilinear interpolation of the corners, bounded by a plane."""
+        corners = [[1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2)]
+        (origin, up), (right, far) = corners
+        level = origin + np.maximum(far - up - right + origin, 0.0)
+        return Plane(level, (right - origin) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
