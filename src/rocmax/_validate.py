@@ -40,19 +40,42 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
         if not present.all():
             X, y, weight, rows = X[present], y[present], weight[present], rows[present]
     classes = np.unique(y)
+    index = _positive_index(classes, pos_label)
+    return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+
+
+def check_batch(
+    estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any, *, reset: bool
+) -> tuple[Any, NDArray[np.bool_], NDArray[Any], int]:
+    """Check rows of a stream; return them with labels, both classes and the place of the positive one."""
+    X, y = validate_data(estimator, X, y, reset=reset, **_INPUT)
+    check_classification_targets(y)
+    known = np.unique(y if classes is None else classes)
+    if classes is None and known.size == 1:
+        raise ValueError(f"the first rows hold one class, {known.tolist()}: name both with classes=[...]")
+    if not reset and not np.array_equal(known, estimator.classes_):
+        raise ValueError(f"classes={known.tolist()} differ from {estimator.classes_.tolist()} of the calls before")
+    strange = np.setdiff1d(y, known)
+    if strange.size:
+        raise ValueError(f"y holds labels {strange[:5].tolist()} that are not among the classes {known.tolist()}")
+    index = _positive_index(known, pos_label)
+    return X, y == known[index], known, index
+
+
+def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
+    """Return the place of the positive class among two."""
     if classes.size > 2:
         raise ValueError(f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}")
     if classes.size < 2:
         raise ValueError(
             f"y needs two classes, and got one class: {classes.tolist()} (rows of weight zero do not count)"
         )
-    index = 1
-    if pos_label is not None:
-        found = np.flatnonzero(classes == pos_label)
-        if found.size == 0:
-            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
-        index = int(found[0])
-    return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+    if pos_label is None:
+        return 1
+    found = np.flatnonzero(classes == pos_label)
+    if found.size == 0:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
+    return int(found[0])
 
 
 def check_rows(estimator: Any, X: Any) -> Any:

@@ -8,12 +8,14 @@ from rocmax.estimators.composed import (
 )
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.minibatch import MiniBatchClassifier
 
 __all__ = [
     "AUCClassifier",
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
+    "MiniBatchClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "PrecisionAtKClassifier",

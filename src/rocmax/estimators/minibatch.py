@@ -1,0 +1,400 @@
+"""Training on batches of a stream, for every measure that has a convex loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from rocmax._validate import TrainingSet, check_batch, check_choice, check_number
+from rocmax._window import check_window
+from rocmax.estimators._base import LinearScoreClassifier
+from rocmax.estimators.composed import (
+    BreakEvenClassifier,
+    FBetaClassifier,
+    GMeanClassifier,
+    PrecisionAtKClassifier,
+)
+from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
+from rocmax.losses import BreakEven, FBeta, GMean, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
+from rocmax.samplers import Buffer, Reservoir, stack
+from rocmax.solvers import Callback, Progress, Result
+from rocmax.solvers.minibatch import MiniBatchSteps
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MEASURES = ("auc", "partial_auc", "precision_at_k", "break_even", "f_beta", "g_mean")
+# Losses that compare positives with negatives alone; the others depend on the share of positives in a batch.
+_RANKING = ("auc", "partial_auc")
+# Rows on which the threshold is chosen: of arrays, and of a stream, which has to keep them.
+_THRESHOLD_ROWS = 100_000
+_STREAM_ROWS = 5_000
+# Without a number of passes, small samples get this many steps.
+_FEWEST_STEPS = 500
+_FEWEST_PASSES = 5
+
+
+class MiniBatchClassifier(LinearScoreClassifier):
+    r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
+
+    Each batch of ``buffer_size`` rows gives one step along a subgradient of the loss on that batch alone,
+
+    .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
+
+    and the model is a mean of the steps (1PMB). With ``reservoir_size``, a sample of the positives is kept, and
+    every batch of negatives is compared with all of them (2PMB): better where positives are rare. Their weight in
+    a batch is the share of the positives in the data.
+
+    ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
+    Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
+    is counted.
+
+    Parameters
+    ----------
+    measure : {"partial_auc", "auc", "precision_at_k", "break_even", "f_beta", "g_mean"}
+        What to train for. The partial AUC is that of the tight convex loss.
+    min_fpr, max_fpr : float
+        The window of the partial AUC.
+    k : float
+        Fraction of the rows for the precision at k.
+    beta : float
+        Weight of the recall in F-beta.
+    passes : int, optional
+        Passes of ``fit`` over the data; by default 5, or more on small samples, so that there are 500 steps.
+    buffer_size : int
+        Rows of a batch; negatives of a batch if there is a reservoir.
+    reservoir_size : int, optional
+        Number of positives to keep.
+    eta : float, optional
+        Length of the first step. By default such that it moves the loss of the first batch, were it linear, by 1.
+    radius : float, optional
+        Radius of the ball on which the weights are projected; by default there is none.
+    early_stopping : bool
+        Whether ``fit`` holds out rows, and stops when the measure on them has not grown in two passes; the
+        weights of the best pass are kept.
+    validation_fraction : float
+        Share of the rows that is held out.
+    random_state : int or RandomState, optional
+        Seed of the order of rows and of the samples.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report the end of each pass on standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights, the mean of the steps.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold: as for the batch classifier of the same measure, chosen on at most 100,000 training rows,
+        or on a sample of 5,000 rows of a stream.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_steps_ : int
+        Number of steps.
+    n_skipped_ : int
+        Number of batches without a step, for want of a class.
+    n_iter_ : int
+        Number of passes of ``fit``; of calls of ``partial_fit``.
+    objective_ : float
+        Loss on the rows on which the threshold was chosen, after ``fit``.
+    dual_gap_ : float
+        NaN: there is no certificate.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import MiniBatchClassifier
+    >>> X, y = make_classification(n_samples=20000, weights=[0.9], random_state=0)
+    >>> model = MiniBatchClassifier("f_beta", random_state=0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.85
+    >>> stream = MiniBatchClassifier("auc", reservoir_size=200, random_state=0)
+    >>> for start in range(0, 20000, 700):
+    ...     stream = stream.partial_fit(X[start : start + 700], y[start : start + 700], classes=[0, 1])
+    >>> stream.n_steps_
+    35
+    """
+
+    warm_start = False
+
+    def __init__(
+        self,
+        measure: str = "partial_auc",
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        k: float = 0.1,
+        beta: float = 1.0,
+        passes: int | None = None,
+        buffer_size: int = 500,
+        reservoir_size: int | None = None,
+        eta: float | None = None,
+        radius: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.measure = measure
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.k = k
+        self.beta = beta
+        self.passes = passes
+        self.buffer_size = buffer_size
+        self.reservoir_size = reservoir_size
+        self.eta = eta
+        self.radius = radius
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> MiniBatchClassifier:  # type: ignore[override]
+        """Fit the model to all rows, in random order.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make one step length fit all of them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._stream: _Stream | None = None
+        super().fit(X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
+        """Take the next rows of a stream, in the order in which they come.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes; one class alone is fine.
+        classes : array-like of shape (2,), optional
+            Both classes; needed in the first call, unless its rows hold both.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_parameters()
+        first = getattr(self, "_stream", None) is None
+        X, positive, found, index = check_batch(
+            self, X, y, classes if first or classes is not None else self.classes_, self.pos_label, reset=first
+        )
+        if first:
+            self.classes_ = found
+            self._stream = _Stream(self, X.shape[1])
+            self.n_iter_ = 0
+        before = self._stream.steps.n_steps
+        self._stream.take(X, positive)
+        self.n_iter_ += 1
+        self.n_steps_, self.n_skipped_ = self._stream.steps.n_steps, self._stream.n_skipped
+        self.dual_gap_ = np.nan
+        if first or self.n_steps_ > before:
+            sign = 1.0 if index == 1 else -1.0
+            w = self._stream.steps.mean_w
+            self.coef_ = sign * w[np.newaxis, :]
+            self.intercept_ = np.array([-sign * self._stream.threshold(self, w)])
+        return self
+
+    def make_loss(self) -> Loss:
+        """Return the loss of the measure."""
+        losses = {
+            "auc": PairwiseHinge,
+            "partial_auc": lambda: PartialAUCTight(self.min_fpr, self.max_fpr),
+            "precision_at_k": lambda: PrecisionAtK(float(self.k)),
+            "break_even": BreakEven,
+            "f_beta": lambda: FBeta(self.beta),
+            "g_mean": GMean,
+        }
+        return losses[self.measure]()
+
+    def _batch_twin(self) -> LinearScoreClassifier:
+        """Return the batch classifier of the measure, which knows its threshold and its score."""
+        twins = {
+            "auc": AUCClassifier,
+            "partial_auc": lambda: PartialAUCClassifier(self.min_fpr, self.max_fpr),
+            "precision_at_k": lambda: PrecisionAtKClassifier(float(self.k)),
+            "break_even": BreakEvenClassifier,
+            "f_beta": lambda: FBetaClassifier(self.beta),
+            "g_mean": GMeanClassifier,
+        }
+        return twins[self.measure]()
+
+    def _check_parameters(self) -> None:
+        check_choice("measure", self.measure, MEASURES)
+        check_window(self.min_fpr, self.max_fpr)
+        check_number("beta", self.beta, above=0.0)
+        if isinstance(self.k, bool | int) or not 0 < self.k < 1:
+            raise ValueError(f"k needs a fraction of the rows, above 0 and below 1; got {self.k!r}")
+        check_number("buffer_size", self.buffer_size, above=1, integer=True)
+        for name in ("passes", "reservoir_size"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0, integer=True)
+        for name in ("eta", "radius"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0.0)
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction needs to be above 0 and below 1; got {self.validation_fraction!r}")
+
+    def make_steps(self, n_features: int) -> MiniBatchSteps:
+        """Return the steps before the first one."""
+        radius = np.inf if self.radius is None else self.radius
+        return MiniBatchSteps(self.make_loss(), n_features, self.eta, radius)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        rng = check_random_state(self.random_state)
+        order = rng.permutation(data.positive.size)
+        held = round(self.validation_fraction * order.size) if self.early_stopping else 0
+        watch = _Watch(self, data, order[:held]) if held else None
+        rows = order[held:]
+        if np.unique(data.positive[rows]).size < 2:
+            raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
+        passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS * self.buffer_size // rows.size))
+        steps, trace = self.make_steps(data.X.shape[1]), []
+        n_skipped = 0
+        for n_iter in range(1, passes + 1):
+            for X, positive, weight in self._batches(data, rows, rng):
+                if positive.all() or not positive.any():
+                    n_skipped += 1
+                else:
+                    steps.step(X, positive, weight)
+            trace.append(Progress(np.nan, np.nan, n_iter))
+            if callback is not None:
+                callback(trace[-1])
+            if watch is not None and watch.should_stop(steps.mean_w):
+                break
+        self.n_steps_, self.n_skipped_ = steps.n_steps, n_skipped
+        w = steps.mean_w if watch is None else watch.best_w
+        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + steps.mean_b
+        seen = data.positive[order[:_THRESHOLD_ROWS]]
+        objective = self.make_loss().bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
+        trace[-1] = trace[-1]._replace(objective=objective)
+        return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
+
+    def _batches(
+        self, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
+    ) -> Iterator[tuple[Any, Bools, Array | None]]:
+        """Yield the batches of one pass."""
+        rows = rng.permutation(rows)
+        if self.reservoir_size is None:
+            # Batches of equal size, none of them a small rest.
+            for part in np.array_split(rows, max(1, round(rows.size / self.buffer_size))):
+                yield data.X[part], data.positive[part], None
+            return
+        positives = rows[data.positive[rows]]
+        negatives = rows[~data.positive[rows]]
+        sample = data.X[positives[: self.reservoir_size]]
+        for part in np.array_split(negatives, max(1, round(negatives.size / self.buffer_size))):
+            yield with_sample(sample, data.X[part], self.measure, positives.size / negatives.size)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        if scores.size > _THRESHOLD_ROWS:
+            kept = check_random_state(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
+            if np.unique(data.positive[kept]).size == 2:
+                data, scores = data._replace(positive=data.positive[kept]), scores[kept]
+        return self._batch_twin()._threshold(data, scores)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return self._batch_twin()._measure(y, scores, sample_weight, pos_label)
+
+
+class _Watch:
+    """Held-out rows, and the best weights on them."""
+
+    _PATIENCE = 2
+
+    def __init__(self, estimator: MiniBatchClassifier, data: TrainingSet, rows: NDArray[np.intp]) -> None:
+        self._estimator, self._X, self._positive = estimator, data.X[rows], data.positive[rows]
+        if np.unique(self._positive).size < 2:
+            raise ValueError(
+                f"early_stopping needs both classes among the {rows.size} rows that are held out; raise "
+                "validation_fraction"
+            )
+        self._best, self._waited = -np.inf, 0
+        self.best_w = np.zeros(data.X.shape[1])
+
+    def should_stop(self, w: Array) -> bool:
+        """Note the measure of these weights; tell whether it has not grown for a while."""
+        scores = self._X @ w
+        data = TrainingSet(self._X, self._positive, None, np.array([False, True]), 1, self._positive, np.arange(0))
+        scores = scores - self._estimator._batch_twin()._threshold(data, scores)
+        value = self._estimator._measure(self._positive, scores, None, True)
+        if value > self._best:
+            self._best, self._waited, self.best_w = value, 0, w.copy()
+        else:
+            self._waited += 1
+        return self._waited >= self._PATIENCE
+
+
+class _Stream:
+    """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
+
+    def __init__(self, estimator: MiniBatchClassifier, n_features: int) -> None:
+        self.steps = estimator.make_steps(n_features)
+        self.n_skipped = 0
+        self._measure = estimator.measure
+        self._rng = check_random_state(estimator.random_state)
+        self._buffer = Buffer(estimator.buffer_size)
+        self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
+        self._sample = Reservoir(_STREAM_ROWS)
+        self._n_negatives = 0
+
+    def take(self, X: Any, positive: Bools) -> None:
+        """Take rows; step for each batch that is full."""
+        self._sample.add(X, positive, self._rng)
+        if self._positives is not None:
+            self._positives.add(X[positive], positive[positive], self._rng)
+            X, positive = X[~positive], positive[~positive]
+            self._n_negatives += positive.size
+        for batch, labels in self._buffer.push(X, positive):
+            weight = None
+            if self._positives is not None and len(self._positives):
+                ratio = self._positives.seen / self._n_negatives
+                batch, labels, weight = with_sample(self._positives.rows()[0], batch, self._measure, ratio)
+            if labels.all() or not labels.any():
+                self.n_skipped += 1
+            else:
+                self.steps.step(batch, labels, weight)
+
+    def threshold(self, estimator: MiniBatchClassifier, w: Array) -> float:
+        """Return the threshold on the sample; zero while it has one class."""
+        X, positive = self._sample.rows()
+        if positive.all() or not positive.any():
+            return 0.0
+        data = TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(0))
+        return estimator._threshold(data, X @ w)
+
+
+def with_sample(sample: Any, negatives: Any, measure: str, ratio: float) -> tuple[Any, Bools, Array | None]:
+    """Return a batch of sampled positives and negatives, with weights if their ratio matters to the measure."""
+    labels = np.arange(sample.shape[0] + negatives.shape[0]) < sample.shape[0]
+    weight = None
+    if measure not in _RANKING:
+        weight = np.where(labels, ratio * negatives.shape[0] / sample.shape[0], 1.0)
+    return stack([sample, negatives]), labels, weight

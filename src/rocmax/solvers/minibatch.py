@@ -1,0 +1,73 @@
+"""Stochastic subgradient steps on batches: one pass over a stream, in memory of one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.losses.base import Loss
+
+Array = NDArray[np.float64]
+
+
+class MiniBatchSteps:
+    r"""Projected subgradient steps :math:`w \leftarrow \Pi(w - \eta t^{-1/2} g)`, one per batch, and their mean.
+
+    The mean gives the ``t``-th step a weight in proportion to ``t``, so that the first steps fade. For a loss that
+    depends on a shift of the scores, an intercept moves along.
+
+    Parameters
+    ----------
+    loss : Loss
+        A convex loss; it is bound to each batch.
+    eta : float or None
+        Length of the first step. None: so that the first step along its subgradient ``g`` moves the
+        loss, were it linear, by 1, the margin: ``eta = 1 / |g|^2``.
+    radius : float
+        Radius of the ball on which the weights are projected; may be infinite.
+
+    Attributes
+    ----------
+    w, b : ndarray, float
+        Weights and intercept at hand.
+    mean_w, mean_b : ndarray, float
+        Their means.
+    n_steps : int
+        Number of steps so far.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014;
+    Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization", ICML 2013, for the mean.
+    """
+
+    def __init__(self, loss: Loss, n_features: int, eta: float | None, radius: float) -> None:
+        self._loss, self._eta, self._radius = loss, eta, radius
+        self.w = np.zeros(n_features)
+        self.mean_w = np.zeros(n_features)
+        self.b = self.mean_b = 0.0
+        self.n_steps = 0
+
+    def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
+        """Step along the subgradient of one batch, which holds both classes."""
+        loss = self._loss.bind(positive, weight)
+        _, coefficients = loss.value_and_gradient(X @ self.w + self.b)
+        gradient = coefficients @ X
+        slope = 0.0 if self._loss.shift_invariant else float(coefficients.sum())
+        if self._eta is None:
+            size = float(gradient @ gradient) + slope**2
+            if size == 0:
+                return
+            self._eta = 1.0 / size
+        self.n_steps += 1
+        length = self._eta / np.sqrt(self.n_steps)
+        self.w = self.w - length * gradient
+        self.b -= length * slope
+        norm = float(np.sqrt(self.w @ self.w))
+        if norm > self._radius:
+            self.w *= self._radius / norm
+        share = 2.0 / (self.n_steps + 1.0)
+        self.mean_w += share * (self.w - self.mean_w)
+        self.mean_b += share * (self.b - self.mean_b)
