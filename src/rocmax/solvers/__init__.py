@@ -4,6 +4,8 @@ from rocmax.solvers.base import Callback, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.descent import Descent
 from rocmax.solvers.newton import TruncatedNewton
+from rocmax.solvers.projected_subgradient import ProjectedSubgradient
+from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 __all__ = [
@@ -11,6 +13,8 @@ __all__ = [
     "Callback",
     "Descent",
     "Progress",
+    "ProjectedSubgradient",
+    "ProximalBundle",
     "Result",
     "SmoothedNewton",
     "Solver",
