@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV, partial_auc_path
+    from rocmax.plots import PartialAUCPathDisplay
 
 __version__ = "0.1.0"
 
@@ -14,8 +15,12 @@ _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
+    "PartialAUCPathDisplay": "rocmax.plots",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
+    "partial_auc_path": "rocmax.estimators",
+    "penalties": "rocmax.penalties",
+    "plots": "rocmax.plots",
     "solvers": "rocmax.solvers",
 }
 
@@ -23,9 +28,13 @@ __all__ = [
     "AUCClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "PartialAUCPathDisplay",
     "__version__",
     "losses",
     "metrics",
+    "partial_auc_path",
+    "penalties",
+    "plots",
     "solvers",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,7 +84,7 @@ class ProjectedSubgradient:
             gradient = op.rmatvec(coefficients)
             if step is None:
                 step = penalty.reach() / (float(np.linalg.norm(gradient)) or 1.0)
-            length = step / np.sqrt(len(trace) + 1)
+            length = step / math.sqrt(len(trace) + 1)
             cuts.add(gradient, value - float(coefficients @ scores), length)
             trace.append(Progress(best, cuts.bound, op.passes))
             if callback is not None:
@@ -113,4 +114,4 @@ class _MeanCut:
             self._sums = [(np.zeros_like(g), 0.0, 0.0), self._sums[0]]
         self._sums = [(s + weight * g, b + weight * offset, total + weight) for s, b, total in self._sums]
         for mean, level, total in self._sums:
-            self.bound = max(self.bound, (level - self._ball.support(-mean)) / total)
+            self.bound = max(self.bound, float(level - self._ball.support(-mean)) / total)
