@@ -22,8 +22,6 @@ Array = NDArray[np.float64]
 
 # Default radii, in units of the one at which the slope at zero weights would take the loss to zero.
 _SMALLEST, _LARGEST = 0.05, 50.0
-# A solution shorter than this share of the radius is held by the loss alone.
-_FREE = 0.99
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,8 @@ def partial_auc_path(
 ) -> PartialAUCPath:
     r"""Fit :class:`PartialAUCClassifier` in balls of growing radius, each from the solution before.
 
-    The loss never rises along the path, because a ball holds the smaller ones. It ends at the largest radius, or at the
-    first one that no longer holds the weights back: larger ones would change nothing.
+    The loss never rises along the path, because a ball holds the smaller ones. Where it is within ``tol`` of its
+    minimum already, a larger radius changes nothing.
 
     Parameters
     ----------
@@ -196,8 +194,6 @@ def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> Partia
         w = result.w
         missed += [] if result.converged else [float(radius)]
         rows.append((radius, w, ball.n_used(w), model._on_training_rows(data, w), result.objective, result.gap))
-        if ball.value(w) < _FREE * radius:
-            break
     radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
     if missed:
         text = (

@@ -58,22 +58,7 @@ class Ball(ABC):
 
     def n_used(self, w: Array) -> int:
         """Return the number of features (groups of features for a group ball) whose weights are not zero."""
-        return int(np.count_nonzero(self._sizes(w)))
-
-    def keep_largest(self, w: Array, count: int) -> Array:
-        """Return ``w`` with all but the ``count`` largest features (groups) set to zero; never outside the set."""
-        size = self._sizes(w)
-        kept = np.zeros(size.size, dtype=bool)
-        kept[np.argsort(-size, kind="stable")[:count]] = True
-        return np.where(self._spread(kept), w, 0.0)
-
-    def _sizes(self, w: Array) -> Array:
-        """Return the size of each feature or group."""
-        return np.abs(w)
-
-    def _spread(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return for each feature the flag of its feature or group."""
-        return flags
+        return int(np.count_nonzero(w))
 
 
 @dataclass(frozen=True)
@@ -259,11 +244,9 @@ class GroupBall(Ball):
         object.__setattr__(self, "label", label)
         object.__setattr__(self, "n_groups", int(label.max()) + 1)
 
-    def _sizes(self, w: Array) -> Array:
-        return self.norms(w)
-
-    def _spread(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return flags[self.label]
+    def n_used(self, w: Array) -> int:
+        """Return the number of groups whose weights are not all zero."""
+        return int(np.unique(self.label[w != 0]).size)
 
     def norms(self, w: Array) -> Array:
         """Return the Euclidean norm of each group."""

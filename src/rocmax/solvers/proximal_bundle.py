@@ -24,8 +24,6 @@ _BEYOND = 0.05
 _STUCK = 60
 # Largest number of weights that all cuts together may hold, and limits for the number of cuts.
 _CUT_WEIGHTS, _FEWEST_CUTS, _MOST_CUTS = 4_000_000, 25, 100
-# Passes that may be spent on a solution with fewer features.
-_TRUNCATIONS = 6
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class ProximalBundle:
     scores; the next cut is taken a little beyond its end (another pass). Any mixture of the cuts bounds the optimum
     from below, by its minimum over the ball.
 
-    When the gap is small enough, weights that the certificate does not need are set to zero: the smallest ones, as
-    many as the tolerance allows.
+    When the gap is small enough, weights that are zero at the minimiser of the cuts are set to zero, if the tolerance
+    allows.
 
     Parameters
     ----------
@@ -89,7 +87,7 @@ class ProximalBundle:
             converged = run.meets(self.tol, run.objective)
             if converged:
                 highest = trace[-1].objective if trace else run.objective
-                run.truncate(self.tol, highest)
+                run.truncate(target, self.tol, highest)
                 gap = run.objective - run.bundle.bound
             trace.append(Progress(run.objective, run.bundle.bound, run.operator.passes))
             if callback is not None:
@@ -149,23 +147,15 @@ class _Run:
         self.at = start + (t + _BEYOND * (1.0 - t)) * along
         self.value, self.coefficients = self.loss.value_and_gradient(self.at)
 
-    def truncate(self, tol: float, highest: float) -> None:
-        """Set the smallest weights to zero, as many as the tolerance and a highest objective allow.
+    def truncate(self, target: Array, tol: float, highest: float) -> None:
+        """Set the weights to zero that are zero at the minimiser of the cuts, if the tolerance allows.
 
-        Steps mix the weights of many points, so that what was zero in the last of them may be left with a little.
+        Steps mix the weights of many points, so that what is zero at all later ones may be left with a little.
         """
-        if not self.ball.sparse:
+        w = np.where(target != 0, self.w, 0.0)
+        if not self.ball.sparse or np.array_equal(w, self.w):
             return
-        most, fewest = self.ball.n_used(self.w), 0
-        for _ in range(_TRUNCATIONS):
-            kept = (most + fewest) // 2
-            if kept in (most, fewest):
-                break
-            w = self.ball.keep_largest(self.w, kept)
-            scores = self.operator.matvec(w)
-            value = self.loss.value_and_gradient(scores)[0]
-            if value <= highest and self.meets(tol, value):
-                most = kept
-                self.w, self.scores, self.objective = w, scores, value
-            else:
-                fewest = kept
+        scores = self.operator.matvec(w)
+        value = self.loss.value_and_gradient(scores)[0]
+        if value <= highest and self.meets(tol, value):
+            self.w, self.scores, self.objective = w, scores, value
