@@ -12,10 +12,12 @@ from rocmax.solvers._qp import minimize_on_simplex
 
 Array = NDArray[np.float64]
 
-# Where the model's value at the next point should lie between the bound (0) and the best objective (1).
-_LOWEST_LEVEL, _HIGHEST_LEVEL = 0.4, 0.9
-_MAX_NEWTON = 30
-_PRECISION = 0.02
+# Where the model's value at the next point should lie between the bound (0) and the best objective (1), and how often
+# the proximal weight may fall for that.
+_LOWEST_LEVEL, _HIGHEST_LEVEL, _MAX_LEVELS = 0.4, 0.9, 3
+# Limits of Newton's method, and how precise it is relative to what the model promises.
+_MAX_NEWTON, _MAX_EXCHANGES, _PRECISION = 8, 50, 0.02
+# The smallest proximal weight, for a gradient and a ball of unit size.
 _FARTHEST = 1e-8
 
 
@@ -57,6 +59,7 @@ class BallBundle:
     def __init__(self, ball: Ball, n_features: int, max_cuts: int) -> None:
         self._ball = ball
         self._store = np.empty((max_cuts, n_features))
+        self._gram = np.empty((0, 0))
         self._offset = np.empty(0)
         self._alpha = np.empty(0)
         self._mu = 0.0
@@ -67,6 +70,8 @@ class BallBundle:
         if self._offset.size >= self._store.shape[0]:
             self._make_room()
         self._store[self._offset.size] = g
+        across = self._g @ g
+        self._gram = np.block([[self._gram, across[:, None]], [across[None], np.full((1, 1), g @ g)]])
         self._offset = np.append(self._offset, offset)
         self._alpha = np.append(self._alpha, 0.0 if self._alpha.size else 1.0)
         self.bound = max(self.bound, offset - self._ball.support(-g))
@@ -77,7 +82,7 @@ class BallBundle:
         # With a smaller one, the projected point would be so far away that rounding blurs the projection.
         smallest = _FARTHEST * max(float(np.linalg.norm(self._g[-1])), 1e-300) / reach
         self._mu = max(self._mu or (best - self.bound) / reach**2, smallest)
-        while True:
+        for _ in range(_MAX_LEVELS):
             u, model, bound = self._solve(center, best)
             self.bound = max(self.bound, bound)
             room = best - self.bound
@@ -113,10 +118,11 @@ class BallBundle:
         """
         g, alpha = self._g[some], now.alpha[some]
         bent = self._ball.jacobian_gram(now.v, g) / self._mu
-        full = g @ g.T / self._mu
+        full = self._gram[np.ix_(some, some)] / self._mu
         for damping in (0.0, 0.01, 0.1, 1.0):
             hessian = bent + damping * (full - bent)
-            target = minimize_on_simplex(hessian, now.slope[some] + hessian @ alpha, alpha)
+            linear = now.slope[some] + hessian @ alpha
+            target = minimize_on_simplex(hessian, linear, alpha, max_steps=_MAX_EXCHANGES + 2 * alpha.size)
             target[target < 1e-15] = 0.0
             weights = np.zeros_like(now.alpha)
             weights[some] = target / target.sum()
@@ -151,3 +157,4 @@ class BallBundle:
             self._store[heavy.size] = merged / share
             self._offset = np.append(self._offset, merged_offset / share)
             self._alpha = np.append(self._alpha, share)
+        self._gram = self._g @ self._g.T
