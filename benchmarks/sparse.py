@@ -41,7 +41,7 @@ PAPER = {
     "elastic net, 0.1": "71.93 (27.6)",
     "L1": "66.22 (10.0)",
 }
-TOL, GAP, N_RADII = 5e-3, 1e-3, 7
+TOL, GAP, N_RADII, MAX_ITER = 5e-3, 1e-3, 7, 100
 
 
 # Selection
@@ -69,7 +69,9 @@ def three_parts(y: np.ndarray, seed: int) -> list[np.ndarray]:
 def path_scores(
     X: Any, y: np.ndarray, train: np.ndarray, held: np.ndarray, params: dict, radii: Any
 ) -> tuple[Any, Any]:
-    path = partial_auc_path(X[train], y[train], max_fpr=MAX_FPR, radii=radii, n_radii=N_RADII, tol=TOL, **params)
+    path = partial_auc_path(
+        X[train], y[train], max_fpr=MAX_FPR, radii=radii, n_radii=N_RADII, tol=TOL, max_iter=MAX_ITER, **params
+    )
     return path, path.score(X[held], y[held])
 
 
@@ -84,7 +86,9 @@ def chosen_by_validation(X: Any, y: np.ndarray, params: dict, seed: int) -> tupl
 def chosen_by_folds(X: Any, y: np.ndarray, params: dict, seed: int) -> tuple[float, int]:
     """Hold out a third; choose the radius by three folds of the rest."""
     train, test = next(StratifiedShuffleSplit(1, test_size=1 / 3, random_state=seed).split(X, y))
-    radii = partial_auc_path(X[train], y[train], max_fpr=MAX_FPR, n_radii=N_RADII, tol=TOL, **params).radii[1:]
+    radii = partial_auc_path(
+        X[train], y[train], max_fpr=MAX_FPR, n_radii=N_RADII, tol=TOL, max_iter=MAX_ITER, **params
+    ).radii[1:]
     total = np.zeros(radii.size)
     for a, b in StratifiedKFold(3, shuffle=True, random_state=seed).split(X[train], y[train]):
         total += path_scores(X, y, train[a], train[b], params, radii)[1][1:]

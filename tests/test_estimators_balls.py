@@ -282,7 +282,7 @@ def test_path_of_constant_features_is_zero():
     with pytest.warns(ConvergenceWarning, match="collapsed"):
         path = partial_auc_path(np.ones((20, 3)), np.arange(20) % 2, n_radii=3)
     assert not path.coefs.any()
-    assert np.allclose(path.radii[1:], [0.05, np.sqrt(2.5), 50.0])
+    assert np.allclose(path.radii[1:], [0.05, 1.0, 20.0])
 
 
 # Display

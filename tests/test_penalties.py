@@ -187,7 +187,7 @@ def test_jacobian_is_the_derivative_of_the_projection(make):
         v, ball = 3.0 * rng.standard_normal(10), make(10.0 ** rng.uniform(-1, 2))
         differences = np.array([(ball.project(v + 1e-6 * e) - ball.project(v - 1e-6 * e)) / 2e-6 for e in np.eye(10)])
         G = rng.standard_normal((4, 10))
-        np.testing.assert_allclose(ball.jacobian_gram(v, G), G @ differences @ G.T, atol=1e-6)
+        np.testing.assert_allclose(ball.jacobian_gram(v, G, G @ G.T), G @ differences @ G.T, atol=1e-6)
 
 
 def test_counts_of_features_and_groups():

@@ -251,6 +251,14 @@ def test_separable_data_end_at_zero_loss():
         assert result.objective <= 1e-5
 
 
+def test_zero_loss_is_certified_exactly():
+    X, y = np.array([[2.0], [1.8], [0.0], [-1.0]]), np.array([True, True, False, False])
+    for make in (L1Ball, L2Ball):
+        result = solve(ProximalBundle(), PairwiseHinge(), X, y, make(5.0))
+        assert result.converged
+        assert result.objective == result.gap == 0.0
+
+
 def test_collapse_is_certified():
     rng = np.random.default_rng(0)
     y = rng.random(1000) < 0.3

@@ -307,7 +307,7 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
             return "No feature tells the classes apart; check that the features vary."
         return (
             "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
-            'mean of the negatives in the window. Use loss="auto", widen the window, or raise C if it is very small.'
+            'mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:

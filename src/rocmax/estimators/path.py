@@ -21,7 +21,7 @@ from rocmax.operators import as_operator
 Array = NDArray[np.float64]
 
 # Default radii, in units of the one at which the slope at zero weights would take the loss to zero.
-_SMALLEST, _LARGEST = 0.05, 50.0
+_SMALLEST, _LARGEST = 0.05, 20.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def partial_auc_path(
     penalty : {"l1", "elasticnet", "group", "l2"}
         As in :class:`PartialAUCClassifier`.
     radii : array-like, optional
-        Radii above zero. By default ``n_radii`` values in equal ratios from 0.05 to 50 times the radius at which the
+        Radii above zero. By default ``n_radii`` values in equal ratios from 0.05 to 20 times the radius at which the
         slope of the loss at zero weights would take it to zero.
     n_radii : int
         Number of default radii.

@@ -53,8 +53,8 @@ class Ball(ABC):
         """Return the largest Euclidean norm in the set."""
 
     @abstractmethod
-    def jacobian_gram(self, v: Array, G: Array) -> Array:
-        """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``."""
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
+        """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
 
     def n_used(self, w: Array) -> int:
         """Return the number of features (groups of features for a group ball) whose weights are not zero."""
@@ -92,12 +92,13 @@ class L2Ball(Ball):
         """Return the radius."""
         return self.radius
 
-    def jacobian_gram(self, v: Array, G: Array) -> Array:
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
         """Shrink all directions but that of ``v``, which is fixed."""
         norm = np.linalg.norm(v)
         if norm <= self.radius:
-            return G @ G.T
-        return (self.radius / norm) * _without(G, v)
+            return gram
+        along = G @ (v / norm)
+        return (self.radius / norm) * (gram - np.outer(along, along))
 
 
 @dataclass(frozen=True)
@@ -172,17 +173,18 @@ class ElasticNetBall(Ball):
 
     def reach(self) -> float:
         """Return the norm of a point with one non-zero weight, the farthest from zero."""
-        kappa, rest = self.l1_ratio, 1 - self.l1_ratio
-        return 2 * self.radius / (kappa + float(np.sqrt(kappa**2 + 2 * rest * self.radius)))
+        return _largest_weight(self.l1_ratio, self.radius)
 
-    def jacobian_gram(self, v: Array, G: Array) -> Array:
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
         """Keep the weights in play, and within them the boundary."""
         shrunk, scale = _shrink(np.abs(v), self.l1_ratio, self.radius)
         if scale is None:
-            return G @ G.T
+            return gram
         active = np.flatnonzero(shrunk)
         normal = np.copysign(self.l1_ratio + (1 - self.l1_ratio) * shrunk[active], v[active])
-        return scale * _without(G[:, active], normal)
+        part = G[:, active]
+        along = part @ (normal / np.linalg.norm(normal))
+        return scale * (part @ part.T - np.outer(along, along))
 
 
 @dataclass(frozen=True)
@@ -276,12 +278,12 @@ class GroupBall(Ball):
         """Return the radius."""
         return self.radius
 
-    def jacobian_gram(self, v: Array, G: Array) -> Array:
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
         """Shrink the active groups across their direction, and keep the sum of their norms."""
         norms = self.norms(v)
         shrunk, scale = _shrink(norms, 1.0, self.radius)
         if scale is None:
-            return G @ G.T
+            return gram
         active = np.flatnonzero(shrunk[self.label])
         group = self.label[active]
         ratio = shrunk[group] / norms[group]
@@ -297,10 +299,9 @@ class GroupBall(Ball):
         return across - np.outer(total, total) / starts.size
 
 
-def _without(G: Array, normal: Array) -> Array:
-    """Return ``G (I - n n'/|n|^2) G'``."""
-    along = G @ (normal / np.linalg.norm(normal))
-    return G @ G.T - np.outer(along, along)
+def _largest_weight(kappa: float, radius: float) -> float:
+    """Return the weight that a single feature can have in the elastic-net ball."""
+    return 2 * radius / (kappa + float(np.sqrt(kappa**2 + 2 * (1 - kappa) * radius)))
 
 
 def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
@@ -316,7 +317,11 @@ def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | No
     rest = 1.0 - kappa
     if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:
         return size, None
-    falling = np.sort(size[size > 0])[::-1]
+    # No weight of the projection exceeds that of a single one, so the multiplier is at least what the largest entry
+    # needs, and only the entries above it are sorted.
+    single = _largest_weight(kappa, radius)
+    least = max((float(size.max()) - single) / (kappa + rest * single), 0.0)
+    falling = np.sort(size[size > kappa * least * (1 - 1e-9)])[::-1]
     value = np.cumsum(kappa * falling + 0.5 * rest * falling**2) - radius
     half = 0.5 * kappa**2 * np.arange(1, falling.size + 1) + rest * radius
     in_play = kappa**2 * value < half * falling * (rest * falling + 2 * kappa)

@@ -19,6 +19,8 @@ _LOWEST_LEVEL, _HIGHEST_LEVEL, _MAX_LEVELS = 0.4, 0.9, 3
 _MAX_NEWTON, _MAX_EXCHANGES, _PRECISION = 8, 50, 0.02
 # The smallest proximal weight, for a gradient and a ball of unit size.
 _FARTHEST = 1e-8
+# Below this share of non-zero weights, gathering them is cheaper than a product with all.
+_FEW = 0.1
 
 
 class _Dual(NamedTuple):
@@ -116,9 +118,9 @@ class BallBundle:
         No Jacobian of a projection exceeds the identity, so with the identity the quadratic model is nowhere above
         the dual: the last damping is a sure step.
         """
-        g, alpha = self._g[some], now.alpha[some]
-        bent = self._ball.jacobian_gram(now.v, g) / self._mu
-        full = self._gram[np.ix_(some, some)] / self._mu
+        alpha, place = now.alpha[some], np.ix_(some, some)
+        bent = self._ball.jacobian_gram(now.v, self._g, self._gram)[place] / self._mu
+        full = self._gram[place] / self._mu
         for damping in (0.0, 0.01, 0.1, 1.0):
             hessian = bent + damping * (full - bent)
             linear = now.slope[some] + hessian @ alpha
@@ -132,13 +134,15 @@ class BallBundle:
         return None
 
     def _dual(self, alpha: Array, center: Array) -> _Dual:
-        used = np.flatnonzero(alpha)
-        g = alpha[used] @ self._g[used]
+        g = alpha @ self._g
         v = center - g / self._mu
         u = self._ball.project(v)
         move = u - center
         value = float(alpha @ self._offset + g @ u + 0.5 * self._mu * (move @ move))
-        return _Dual(alpha, value, v, u, self._offset + self._g @ u)
+        active = np.flatnonzero(u)
+        few = active.size < _FEW * u.size
+        slope = self._offset + (self._g[:, active] @ u[active] if few else self._g @ u)
+        return _Dual(alpha, value, v, u, slope)
 
     @property
     def _g(self) -> Array:

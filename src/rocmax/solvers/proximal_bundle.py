@@ -139,6 +139,9 @@ class _Run:
             return float(self.coefficients @ along)
 
         first = slope(0.0)
+        if not self.coefficients.any():
+            self.at = start  # flat: the next cut certifies a minimum
+            return
         t = find_zero(slope, first, rtol=0.1, largest=1.0, max_evals=25) if first < 0 else 0.0
         if t > 0 and self.value < self.objective:
             self.w, self.scores, self.objective = self.w + t * step, start + t * along, self.value
