@@ -26,6 +26,11 @@ ESTIMATORS = [
     BreakEvenClassifier(**TIGHT),
     FBetaClassifier(**TIGHT),
     GMeanClassifier(**TIGHT),
+    AUCClassifier(penalty="l1", radius=1.0, tol=1e-8),
+    AUCClassifier("squared_hinge", penalty="elasticnet", radius=2.0, tol=1e-8),
+    PartialAUCClassifier(penalty="l1", radius=1.0, tol=1e-8),
+    PartialAUCClassifier(loss="tight", penalty="elasticnet", radius=1.0, tol=1e-8),
+    PartialAUCClassifier(0.02, 0.15, loss="structural", penalty="l2", radius=1.0, tol=1e-8),
 ]
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
         PartialAUCClassifier,
         PartialAUCClassifierCV,
         PrecisionAtKClassifier,
+        partial_auc_path,
     )
+    from rocmax.plots import PartialAUCPathDisplay
 
 __version__ = "0.1.0"
 
@@ -28,8 +30,12 @@ _MODULE_OF = {
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
     "PrecisionAtKClassifier": "rocmax.estimators",
+    "PartialAUCPathDisplay": "rocmax.plots",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
+    "partial_auc_path": "rocmax.estimators",
+    "penalties": "rocmax.penalties",
+    "plots": "rocmax.plots",
     "solvers": "rocmax.solvers",
 }
 
@@ -41,10 +47,14 @@ __all__ = [
     "MiniBatchClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "PartialAUCPathDisplay",
     "PrecisionAtKClassifier",
     "__version__",
     "losses",
     "metrics",
+    "partial_auc_path",
+    "penalties",
+    "plots",
     "solvers",
 ]
 

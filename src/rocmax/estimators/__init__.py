@@ -9,6 +9,7 @@ from rocmax.estimators.composed import (
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
+from rocmax.estimators.path import PartialAUCPath, partial_auc_path
 
 __all__ = [
     "AUCClassifier",
@@ -18,5 +19,7 @@ __all__ = [
     "MiniBatchClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "PartialAUCPath",
     "PrecisionAtKClassifier",
+    "partial_auc_path",
 ]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators._auto import Refinement
+from rocmax.estimators._balls import BallMixin, check_ball_parameters
 from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure, solve_linear
 from rocmax.estimators._threshold import best_youden
 from rocmax.losses import (
@@ -29,7 +30,7 @@ from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton, Trun
 Array = NDArray[np.float64]
 
 
-class AUCClassifier(LinearScoreClassifier):
+class AUCClassifier(BallMixin, LinearScoreClassifier):
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
@@ -40,8 +41,20 @@ class AUCClassifier(LinearScoreClassifier):
     ----------
     loss : {"hinge", "squared_hinge"}
         The loss on pairs.
+    penalty : {"l2", "l1", "elasticnet", "group"}
+        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
+        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
+        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
+        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
+        groups of features). The features should have a common scale.
     C : float
         Weight of the loss against the penalty.
+    radius : float, optional
+        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
+    l1_ratio : float
+        The :math:`\kappa` of "elasticnet", from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, optional
+        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
     tol : float
         Bound on ``dual_gap_ / objective_``.
     max_iter : int
@@ -99,7 +112,11 @@ class AUCClassifier(LinearScoreClassifier):
         self,
         loss: str = "hinge",
         *,
+        penalty: str = "l2",
         C: float = 1.0,
+        radius: float | None = None,
+        l1_ratio: float = 0.5,
+        groups: Any = None,
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -107,7 +124,11 @@ class AUCClassifier(LinearScoreClassifier):
         warm_start: bool = False,
     ) -> None:
         self.loss = loss
+        self.penalty = penalty
         self.C = C
+        self.radius = radius
+        self.l1_ratio = l1_ratio
+        self.groups = groups
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -117,9 +138,13 @@ class AUCClassifier(LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
+        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.radius is not None:
+            loss = PairwiseHinge() if self.loss == "hinge" else PairwiseSquaredHinge()
+            return self._fit_in_ball(loss, data, w0, callback)
         if self.loss == "hinge":
             return solve_linear(SmoothedNewton(self.tol, self.max_iter), PairwiseHinge(), data, self.C, w0, callback)
         solver = TruncatedNewton(self.tol, self.max_iter)
@@ -132,7 +157,7 @@ class AUCClassifier(LinearScoreClassifier):
         return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 
 
-class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
+class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
     r"""Linear classifier that maximises the ROC curve between two false-positive rates.
 
     Parameters
@@ -154,10 +179,26 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
           convex if ``min_fpr > 0``; solved by CCCP from the full-AUC solution.
         - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; a local minimum near the full-AUC
           solution.
+
+        In a ball (see ``penalty``) the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
+        There, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and keeps the fit with the
+        larger partial AUC on the training rows, so it does not collapse where the tight loss does.
+    penalty : {"l2", "l1", "elasticnet", "group"}
+        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
+        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
+        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
+        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
+        groups of features). The features should have a common scale.
     C : float
         Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start and large values the
         pure partial AUC of the training rows; 1 trusts the data in proportion to the number of examples that
         the window holds, per feature.
+    radius : float, optional
+        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
+    l1_ratio : float
+        The :math:`\kappa` of "elasticnet", from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, optional
+        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
     tol : float
         Bound on ``dual_gap_ / objective_`` where the loss is convex; elsewhere the smallest relative fall of the
         objective that is worth another step.
@@ -224,7 +265,11 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         max_fpr: float = 0.1,
         loss: str = "auto",
         *,
+        penalty: str = "l2",
         C: float = 1.0,
+        radius: float | None = None,
+        l1_ratio: float = 0.5,
+        groups: Any = None,
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -234,7 +279,11 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.loss = loss
+        self.penalty = penalty
         self.C = C
+        self.radius = radius
+        self.l1_ratio = l1_ratio
+        self.groups = groups
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -245,17 +294,25 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
         check_window(self.min_fpr, self.max_fpr)
+        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        if self.radius is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
+            raise ValueError(
+                f"a radius needs a convex loss, and loss={self.loss!r} is not"
+                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
+            )
 
     def _remedy(self) -> str:
         if self.loss in ("auto", "ramp"):
             return "No feature tells the classes apart; check that the features vary."
         return (
             "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
-            'mean of the negatives in the window. Use loss="auto", widen the window, or raise C if it is very small.'
+            'mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.radius is not None:
+            return self._minimize_in_ball(data, w0, callback)
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
             refinement = Refinement(data, window, self.tol, self.max_iter)
@@ -277,6 +334,16 @@ class PartialAUCClassifier(WindowMeasure, LinearScoreClassifier):
         if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
             start = w0
         return self._descend(data, start, callback)
+
+    def _minimize_in_ball(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        window = (self.min_fpr, self.max_fpr)
+        loss = PartialAUCStructural(*window) if self.loss == "structural" else PartialAUCTight(*window)
+        result = self._fit_in_ball(loss, data, w0, callback)
+        if self.loss != "auto" or window == (0.0, 1.0):
+            return result
+        other = self._fit_in_ball(PairwiseHinge(), data, w0, callback)
+        better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
+        return other if better else result
 
     def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
         """Lower the ramp loss from the start; return the start itself if that ranks better.

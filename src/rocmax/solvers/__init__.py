@@ -5,6 +5,8 @@ from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.cutting_plane import CuttingPlane
 from rocmax.solvers.descent import Descent
 from rocmax.solvers.newton import TruncatedNewton
+from rocmax.solvers.projected_subgradient import ProjectedSubgradient
+from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 __all__ = [
@@ -13,6 +15,8 @@ __all__ = [
     "CuttingPlane",
     "Descent",
     "Progress",
+    "ProjectedSubgradient",
+    "ProximalBundle",
     "Result",
     "SmoothedNewton",
     "Solver",

@@ -40,7 +40,7 @@ class Result:
     w : ndarray
         Weights, the best seen.
     objective : float
-        ``1/2 |w|^2 + C R(w)`` at ``w``.
+        ``1/2 |w|^2 + C R(w)`` at ``w``, or ``R(w)`` alone for a solver over a ball.
     gap : float
         Objective minus a certified lower bound on the optimum; NaN for a loss that is not convex.
     n_iter : int
@@ -63,7 +63,7 @@ class Result:
 
 
 class Solver(Protocol):
-    """Anything that minimises ``1/2 |w|^2 + C loss(X w)``."""
+    """Anything that minimises ``1/2 |w|^2 + C loss(X w)``; a solver over a ball takes the ball as its penalty."""
 
     def solve(
         self,
@@ -96,8 +96,9 @@ def finish(
     if converged:
         message = f"{solver} converged: {reached}"
     else:
+        relative = gap / objective if objective > 0 else np.inf
         message = (
-            f"{solver} did not reach its tolerance: {reached}, relative gap {gap / objective:.2g} > tol={tol:g}; "
+            f"{solver} did not reach its tolerance: {reached}, relative gap {relative:.2g} > tol={tol:g}; "
             f"raise max_iter or tol, or scale the features"
         )
     return Result(w, objective, gap, len(trace), converged, message, trace)

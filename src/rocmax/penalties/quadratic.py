@@ -1,4 +1,4 @@
-"""Penalties on the weights of a linear model."""
+"""Penalties that are added to the loss."""
 
 from __future__ import annotations
 

@@ -1,0 +1,341 @@
+"""Sets that the weights must stay in: exact projections, support functions and Jacobians of the projections."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.penalties.groups import group_labels
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ball(ABC):
+    r"""A set :math:`W = \{w : \Omega(w) \le \mathrm{radius}\}` for a convex function that is 0 at 0.
+
+    Parameters
+    ----------
+    radius : float
+        Size of the set, above zero.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether the set has corners, at which weights are exactly zero.
+    """
+
+    radius: float
+    sparse: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not (0 < self.radius < np.inf):
+            raise ValueError(f"radius needs a finite value > 0 (at 0 all weights are zero); got {self.radius!r}")
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Return the function that the radius bounds."""
+
+    @abstractmethod
+    def project(self, v: Array) -> Array:
+        """Return the point of the set that is nearest to ``v``."""
+
+    @abstractmethod
+    def support(self, g: Array) -> float:
+        """Return the largest ``g @ w`` over the set."""
+
+    @abstractmethod
+    def reach(self) -> float:
+        """Return the largest Euclidean norm in the set."""
+
+    @abstractmethod
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
+        """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
+
+    def n_used(self, w: Array) -> int:
+        """Return the number of features (groups of features for a group ball) whose weights are not zero."""
+        return int(np.count_nonzero(w))
+
+
+@dataclass(frozen=True)
+class L2Ball(Ball):
+    r"""Weights of bounded Euclidean norm, :math:`|w|_2 \le \mathrm{radius}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.penalties import L2Ball
+    >>> L2Ball(radius=1.0).project(np.array([3.0, 4.0]))
+    array([0.6, 0.8])
+    """
+
+    sparse: ClassVar[bool] = False
+
+    def value(self, w: Array) -> float:
+        """Return the Euclidean norm."""
+        return float(np.linalg.norm(w))
+
+    def project(self, v: Array) -> Array:
+        """Return ``v``, shortened if it is too long. O(d)."""
+        norm = np.linalg.norm(v)
+        return v.copy() if norm <= self.radius else v * (self.radius / norm)
+
+    def support(self, g: Array) -> float:
+        """Return ``radius |g|_2``."""
+        return self.radius * float(np.linalg.norm(g))
+
+    def reach(self) -> float:
+        """Return the radius."""
+        return self.radius
+
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
+        """Shrink all directions but that of ``v``, which is fixed."""
+        norm = np.linalg.norm(v)
+        if norm <= self.radius:
+            return gram
+        along = G @ (v / norm)
+        return (self.radius / norm) * (gram - np.outer(along, along))
+
+
+@dataclass(frozen=True)
+class ElasticNetBall(Ball):
+    r"""Weights with a bounded mixture of norms, :math:`\kappa |w|_1 + \frac{1-\kappa}{2} |w|_2^2 \le \mathrm{radius}`.
+
+    The projection is :math:`u_i = \mathrm{sign}(v_i) (|v_i| - \kappa\tau)_+ / (1 + (1-\kappa)\tau)`. With the ``k``
+    largest entries in play, their sum ``S1`` and sum of squares ``S2``, ``u`` lies on the boundary if
+
+    .. math:: (1-\kappa)\tau^2 + 2\tau = \frac{\kappa S_1 + \frac{1-\kappa}{2} S_2 - \mathrm{radius}}
+        {\frac12 k\kappa^2 + (1-\kappa)\,\mathrm{radius}},
+
+    and an entry is in play if ``tau`` stays below :math:`|v_i|/\kappa`: one sort and prefix sums, O(d log d).
+
+    Parameters
+    ----------
+    radius : float
+        Size of the set, above zero.
+    l1_ratio : float
+        The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
+
+    References
+    ----------
+    Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for learning in high dimensions",
+    ICML 2008 (for ``l1_ratio=1``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.penalties import ElasticNetBall
+    >>> ball = ElasticNetBall(radius=1.0, l1_ratio=0.5)
+    >>> w = ball.project(np.array([3.0, -2.0, 0.1]))
+    >>> w.round(3), round(ball.value(w), 12)
+    (array([ 0.96, -0.47,  0.  ]), 1.0)
+    """
+
+    l1_ratio: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (0 <= self.l1_ratio <= 1):
+            raise ValueError(f"l1_ratio needs a value from 0 to 1; got {self.l1_ratio!r}")
+
+    def value(self, w: Array) -> float:
+        """Return the mixture of the norms."""
+        kappa = self.l1_ratio
+        return kappa * float(np.abs(w).sum()) + 0.5 * (1 - kappa) * float(w @ w)
+
+    def project(self, v: Array) -> Array:
+        """Return the nearest point of the set. O(d log d)."""
+        size = np.abs(v)
+        shrunk, _ = _shrink(size, self.l1_ratio, self.radius)
+        return np.copysign(shrunk, v)
+
+    def support(self, g: Array) -> float:
+        r"""Return the largest product, from its dual :math:`\min_\lambda \lambda r + \lambda\,\Omega^*(g/\lambda)`."""
+        kappa, rest = self.l1_ratio, 1 - self.l1_ratio
+        size = np.sort(np.abs(g[g != 0]))[::-1]
+        if size.size == 0:
+            return 0.0
+        if rest == 0:
+            return self.radius * float(size[0])
+        unit = float(size[0])
+        size = size / unit
+        squares = np.cumsum(size**2)
+        half = 0.5 * kappa**2 * np.arange(1, size.size + 1) + rest * self.radius
+        k = max(1, int(np.count_nonzero(kappa**2 * squares < 2 * half * size**2)))
+        multiplier = np.sqrt(squares[k - 1] / (2 * half[k - 1]))
+        # Every multiplier gives an upper bound, so rounding cannot make a certificate wrong.
+        excess = np.maximum(size - kappa * multiplier, 0.0)
+        return unit * float(multiplier * self.radius + excess @ excess / (2 * rest * multiplier))
+
+    def reach(self) -> float:
+        """Return the norm of a point with one non-zero weight, the farthest from zero."""
+        return _largest_weight(self.l1_ratio, self.radius)
+
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
+        """Keep the weights in play, and within them the boundary."""
+        shrunk, scale = _shrink(np.abs(v), self.l1_ratio, self.radius)
+        if scale is None:
+            return gram
+        active = np.flatnonzero(shrunk)
+        normal = np.copysign(self.l1_ratio + (1 - self.l1_ratio) * shrunk[active], v[active])
+        part = G[:, active]
+        along = part @ (normal / np.linalg.norm(normal))
+        return scale * (part @ part.T - np.outer(along, along))
+
+
+@dataclass(frozen=True)
+class L1Ball(ElasticNetBall):
+    r"""Weights of bounded L1 norm, :math:`|w|_1 \le \mathrm{radius}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.penalties import L1Ball
+    >>> L1Ball(radius=1.0).project(np.array([1.5, -1.0, 0.2]))
+    array([ 0.75, -0.25,  0.  ])
+    """
+
+    l1_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.l1_ratio != 1:
+            raise ValueError(f"an L1 ball has l1_ratio=1; got {self.l1_ratio!r}: use ElasticNetBall")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupBall(Ball):
+    r"""Weights with a bounded sum of the norms of groups, :math:`\sum_p |w_p|_2 \le \mathrm{radius}`.
+
+    The norms of the groups are projected on the L1 ball, and each group is scaled to its new norm.
+
+    Parameters
+    ----------
+    radius : float
+        Size of the set, above zero.
+    groups : array-like of shape (n_features,), or list of array-likes of int
+        One label per feature, or one array of feature indices per group; see :func:`group_labels`.
+    n_features : int
+        Number of features.
+
+    References
+    ----------
+    van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection", 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.penalties import GroupBall
+    >>> ball = GroupBall(radius=1.0, groups=[[0, 1], [2]], n_features=3)
+    >>> ball.project(np.array([3.0, 4.0, 2.0]))
+    array([0.6, 0.8, 0. ])
+    """
+
+    groups: Any
+    n_features: int
+    label: NDArray[np.intp] = field(init=False, repr=False)
+    n_groups: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        label = group_labels(self.groups, self.n_features)
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "n_groups", int(label.max()) + 1)
+
+    def n_used(self, w: Array) -> int:
+        """Return the number of groups whose weights are not all zero."""
+        return int(np.unique(self.label[w != 0]).size)
+
+    def norms(self, w: Array) -> Array:
+        """Return the Euclidean norm of each group."""
+        # Scaled by the largest weight: squares of tiny or huge ones would be lost.
+        largest = float(np.abs(w).max(initial=0.0))
+        if largest == 0:
+            return np.zeros(self.n_groups)
+        return largest * np.sqrt(np.bincount(self.label, (w / largest) ** 2, self.n_groups))
+
+    def value(self, w: Array) -> float:
+        """Return the sum of the norms of the groups."""
+        return float(self.norms(w).sum())
+
+    def project(self, v: Array) -> Array:
+        """Return the nearest point of the set. O(d + P log P)."""
+        norms = self.norms(v)
+        shrunk, scale = _shrink(norms, 1.0, self.radius)
+        if scale is None:
+            return v.copy()
+        return v * (shrunk / np.where(norms > 0, norms, 1.0))[self.label]
+
+    def support(self, g: Array) -> float:
+        """Return ``radius`` times the largest norm of a group."""
+        return self.radius * float(self.norms(g).max())
+
+    def reach(self) -> float:
+        """Return the radius."""
+        return self.radius
+
+    def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
+        """Shrink the active groups across their direction, and keep the sum of their norms."""
+        norms = self.norms(v)
+        shrunk, scale = _shrink(norms, 1.0, self.radius)
+        if scale is None:
+            return gram
+        active = np.flatnonzero(shrunk[self.label])
+        group = self.label[active]
+        ratio = shrunk[group] / norms[group]
+        part = G[:, active]
+        # Across the direction of its group a weight shrinks by the ratio; along it, not at all.
+        direction = v[active] / norms[group]
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        along = np.add.reduceat((part * direction)[:, order], starts, axis=1)
+        share = 1.0 - ratio[order][starts]
+        across = (part * ratio) @ part.T + (along * share) @ along.T
+        total = along.sum(axis=1)
+        return across - np.outer(total, total) / starts.size
+
+
+def _largest_weight(kappa: float, radius: float) -> float:
+    """Return the weight that a single feature can have in the elastic-net ball."""
+    return 2 * radius / (kappa + float(np.sqrt(kappa**2 + 2 * (1 - kappa) * radius)))
+
+
+def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
+    """Project non-negative numbers on the elastic-net ball.
+
+    Returns
+    -------
+    shrunk : ndarray
+        The projection.
+    scale : float or None
+        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if nothing had to move.
+    """
+    rest = 1.0 - kappa
+    if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:
+        return size, None
+    # No weight of the projection exceeds that of a single one, so the multiplier is at least what the largest entry
+    # needs, and only the entries above it are sorted.
+    single = _largest_weight(kappa, radius)
+    least = max((float(size.max()) - single) / (kappa + rest * single), 0.0)
+    falling = np.sort(size[size > kappa * least * (1 - 1e-9)])[::-1]
+    value = np.cumsum(kappa * falling + 0.5 * rest * falling**2) - radius
+    half = 0.5 * kappa**2 * np.arange(1, falling.size + 1) + rest * radius
+    in_play = kappa**2 * value < half * falling * (rest * falling + 2 * kappa)
+    last = falling[max(1, int(np.count_nonzero(in_play))) - 1]
+    active, scale = size >= last, 1.0
+    held = size[active]
+    # Twice: where the point is far outside, the multiplier is large and rounding shows in what it leaves. That lies
+    # along the multiplier's own direction, so the second time takes it away.
+    for _ in range(2):
+        excess = float((kappa * held + 0.5 * rest * held**2).sum()) - radius
+        ratio = excess / (0.5 * kappa**2 * held.size + rest * radius)
+        tau = ratio / (1.0 + np.sqrt(max(1.0 + rest * ratio, 0.0)))
+        held = np.maximum(held - kappa * tau, 0.0) / (1.0 + rest * tau)
+        scale /= 1.0 + rest * tau
+    shrunk = np.zeros_like(size)
+    shrunk[active] = held
+    return shrunk, scale

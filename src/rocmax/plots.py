@@ -1,0 +1,169 @@
+"""Displays in scikit-learn's manner: they store arrays, and draw in ``plot``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from rocmax.estimators.path import PartialAUCPath
+
+Array = NDArray[np.float64]
+
+# At most this many features are drawn in colour and named; the others are grey.
+_NAMED = 8
+
+
+class PartialAUCPathDisplay:
+    """A regularisation path: weights against the radius, and partial AUC against the number of features.
+
+    Parameters
+    ----------
+    radii : ndarray of shape (n_radii,)
+        Radii.
+    coefs : ndarray of shape (n_radii, n_features)
+        Weights.
+    n_used : ndarray of shape (n_radii,)
+        Number of features, or of groups, in each model.
+    partial_auc : dict of str to ndarray of shape (n_radii,)
+        Partial AUC of each model, by the name of the rows it was measured on.
+    unit : str
+        What is counted: "features" or "groups".
+    feature_names : ndarray, optional
+        Names of the features.
+
+    Attributes
+    ----------
+    figure_ : matplotlib.figure.Figure
+        The figure, after ``plot``.
+    axes_ : ndarray of matplotlib axes
+        Its two panels.
+
+    See Also
+    --------
+    rocmax.partial_auc_path : computes a path.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PartialAUCPathDisplay, partial_auc_path
+    >>> X, y = make_classification(400, 20, class_sep=2.0, random_state=0)
+    >>> display = PartialAUCPathDisplay.from_path(partial_auc_path(X, y, max_fpr=0.2, radii=[0.1, 1.0]))
+    >>> display.n_used.tolist()[0], list(display.partial_auc)
+    (0, ['training rows'])
+    """
+
+    def __init__(
+        self,
+        *,
+        radii: Array,
+        coefs: Array,
+        n_used: NDArray[np.intp],
+        partial_auc: dict[str, Array],
+        unit: str = "features",
+        feature_names: NDArray[Any] | None = None,
+    ) -> None:
+        self.radii = radii
+        self.coefs = coefs
+        self.n_used = n_used
+        self.partial_auc = partial_auc
+        self.unit = unit
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_path(
+        cls, path: PartialAUCPath, X: Any = None, y: ArrayLike | None = None, name: str = "test rows"
+    ) -> PartialAUCPathDisplay:
+        """Take the arrays of a path, and measure its models on other rows if some are given.
+
+        Parameters
+        ----------
+        path : PartialAUCPath
+            A path.
+        X, y : array-like, optional
+            Rows and classes to measure on, besides the training rows.
+        name : str
+            What to call these rows.
+
+        Returns
+        -------
+        PartialAUCPathDisplay
+            The display, not drawn yet.
+        """
+        if (X is None) != (y is None):
+            raise ValueError(f"X and y belong together; got {'y' if X is None else 'X'} alone")
+        partial_auc = {"training rows": path.partial_auc}
+        if X is not None and y is not None:
+            partial_auc[name] = path.score(X, y)
+        groups = path.penalty == "group"
+        return cls(
+            radii=path.radii,
+            coefs=path.coefs,
+            n_used=path.n_groups if groups else path.n_features,
+            partial_auc=partial_auc,
+            unit="groups" if groups else "features",
+            feature_names=path.feature_names,
+        )
+
+    def plot(self, axes: Any = None) -> PartialAUCPathDisplay:
+        """Draw both panels.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        PartialAUCPathDisplay
+            Itself, with ``figure_`` and ``axes_``.
+        """
+        if axes is None:
+            axes = _pyplot().subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")[1]
+        left, right = axes
+        self._draw_weights(left)
+        self._draw_scores(right)
+        self.axes_ = np.array([left, right], dtype=object)
+        self.figure_ = left.figure
+        return self
+
+    def _draw_weights(self, axes: Any) -> None:
+        largest = np.abs(self.coefs).max(axis=0)
+        used = np.flatnonzero(largest)
+        named = used[np.argsort(-largest[used], kind="stable")][:_NAMED]
+        others = np.setdiff1d(used, named)
+        if others.size:
+            axes.plot(self.radii, self.coefs[:, others], color="0.8", linewidth=0.7, zorder=1)
+        for i in named:
+            label = f"feature {i}" if self.feature_names is None else str(self.feature_names[i])
+            axes.plot(self.radii, self.coefs[:, i], label=label, zorder=2)
+        positive = self.radii[self.radii > 0]
+        if positive.size:
+            axes.set_xscale("symlog", linthresh=float(positive[0]))
+            axes.set_xlim(0.0, float(self.radii[-1]))
+        axes.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
+        axes.set(xlabel="radius", ylabel="weight", title="Weights")
+        if named.size:
+            axes.legend(frameon=False, fontsize="small")
+        axes.spines[["top", "right"]].set_visible(False)
+
+    def _draw_scores(self, axes: Any) -> None:
+        order = np.argsort(self.n_used, kind="stable")
+        for (name, scores), style in zip(self.partial_auc.items(), ("o--", "s-"), strict=False):
+            axes.plot(self.n_used[order], scores[order], style, markersize=4, label=name)
+        if self.n_used.max(initial=0) > 50:
+            axes.set_xscale("symlog", linthresh=10)
+        axes.set_xlim(left=0)
+        axes.set(xlabel=f"number of {self.unit}", ylabel="partial AUC", title=f"Partial AUC by number of {self.unit}")
+        axes.legend(frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'rocmax[plot]'") from error
+    return plt
