@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from rocmax._validate import TrainingSet
-from rocmax.losses import PairwiseHinge, PartialAUCRamp
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
 from rocmax.losses.anchored import Anchored
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import MatrixOperator
@@ -35,7 +35,9 @@ Array = NDArray[np.float64]
 STEP = 0.25
 # Share of the examples per feature that is trusted at C = 1.
 _TRUST = 0.1
-# What a start can be, next to the full AUC.
+# Iterations of a start from the tight loss.
+_ROUGH_ITER = 30
+# What a start can be, next to "auc", the full AUC, and "tight", the tight convex loss on the window.
 KINDS = {
     "logistic": LogisticRegression,
     "balanced": partial(LogisticRegression, class_weight="balanced"),
@@ -85,12 +87,13 @@ class Refinement:
         return _TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start: one of `KINDS`, with the given weight of its loss."""
+        """Fit a start: one of `KINDS`, "auc" or "tight", with the given weight of its loss."""
         positive, weight = self._data.positive, self._data.weight
-        if kind == "auc":
-            solver = SmoothedNewton(self._tol, self._max_iter)
-            loss = PairwiseHinge().bind(positive, weight)
-            return self._normalized(solver.solve(self._operator, loss, SquaredL2(strength)).w)
+        if kind in ("auc", "tight"):
+            loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
+            # The tight loss takes long to prove a collapse, and a start need not be an optimum.
+            solver = SmoothedNewton(self._tol, self._max_iter if kind == "auc" else min(self._max_iter, _ROUGH_ITER))
+            return self._normalized(solver.solve(self._operator, loss.bind(positive, weight), SquaredL2(strength)).w)
         model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
         with warnings.catch_warnings():
             # A start need not be an optimum; what counts is where the descent ends.

@@ -28,19 +28,24 @@ STARTS = (
     *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
     *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
     *(("auc", C) for C in (1.0, 100.0)),
+    *(("tight", C) for C in (1.0, 100.0)),
 )
+# How far behind the best a start may be and still be averaged, in standard errors. Of many starts of several kinds,
+# some are close by chance.
+_CLOSE_STARTS = 0.5
 
 
 class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
     r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
 
     The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
-    logistic regression, plain and balanced, the linear support vector machine and the full AUC, each with several
-    penalties. The starts whose partial AUC on the held-out rows is within one standard error of the best are
-    averaged. From that mean the descent goes along a path of values of ``C``, each begun where the one before
-    ended. ``C = 0``, the start itself, is always in the path. Again the models within one standard error of the best
-    are averaged, of those that are no bolder than the best, so that a gain that could be chance is not chased.
-    The error is that of the paired difference to the best over the folds. Last, the model is the mean over the folds.
+    logistic regression, plain and balanced, the linear support vector machine, the full AUC and the tight convex loss,
+    each with several penalties. The starts whose partial AUC on the held-out rows is within half a standard error of
+    the best are averaged; starts that collapsed to zero weights never are. From that mean the descent goes along a
+    path of values of ``C``, each begun where the one before ended. ``C = 0``, the start itself, is always in the
+    path. Again the models within one standard error of the best are averaged, of those that are no bolder than the
+    best, so that a gain that could be chance is not chased. The errors are those of the paired difference to the best
+    over the folds. Last, the model is the mean over the folds.
 
     Means rather than choices, because few rows decide a partial AUC: held-out rows can tell bad candidates from good
     ones, but hardly the good ones from each other, and a choice among those is a draw. A mean of linear scores of
@@ -78,8 +83,8 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
     scores_ : ndarray of shape (n_folds, n_values)
         Partial AUC of the held-out rows along the path.
     starts_ : list of (str, float)
-        The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc" or
-        "auc", and the weight of their loss on standardised features.
+        The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc",
+        "auc" or "tight", and the weight of their loss on standardised features.
     start_scores_ : dict
         Mean partial AUC of the held-out rows for each start.
     coef_ : ndarray of shape (1, n_features)
@@ -157,7 +162,7 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         fitted = parallel(delayed(_Fold.starts)(fold) for fold in folds)
         by_start = np.array([scores for scores, _ in fitted])
         self.start_scores_ = dict(zip(STARTS, by_start.mean(axis=0).tolist(), strict=True))
-        kept = close_to_best(by_start)
+        kept = close_to_best(by_start, _CLOSE_STARTS)
         self.starts_ = [STARTS[k] for k in kept]
         paths = parallel(
             delayed(_Fold.path)(fold, [weights[k] for k in kept], Cs)
@@ -208,7 +213,9 @@ class _Fold:
         """Return held-out partial AUC and weights (on standardised features) of each start."""
         refinement = self._refinement()
         starts = [refinement.start(*spec) for spec in STARTS]
-        return [self._score(refinement.run(start, 0.0).w) for start in starts], [start.w for start in starts]
+        # A tie of all rows has the partial AUC of chance, and there are windows where honest starts have less.
+        scores = [self._score(refinement.run(start, 0.0).w) if start.w.any() else 0.0 for start in starts]
+        return scores, [start.w for start in starts]
 
     def path(self, starts: list[Array], Cs: Array) -> tuple[list[float], list[Array], int]:
         """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
@@ -244,8 +251,8 @@ class _Fold:
         )
 
 
-def close_to_best(scores: Array) -> NDArray[np.intp]:
-    """Return the columns whose mean is within one standard error of the best column's.
+def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
+    """Return the columns whose mean is within some standard errors of the best column's.
 
     The error is that of the paired difference over the rows (folds).
     """
@@ -253,4 +260,4 @@ def close_to_best(scores: Array) -> NDArray[np.intp]:
     behind = scores[:, [best]] - scores
     n_folds = scores.shape[0]
     error = behind.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1])
-    return np.flatnonzero(behind.mean(axis=0) <= error)
+    return np.flatnonzero(behind.mean(axis=0) <= errors * error)
