@@ -70,7 +70,8 @@ class MiniBatchClassifier(LinearScoreClassifier):
     reservoir_size : int, optional
         Number of positives to keep.
     eta : float, optional
-        Length of the first step. By default such that it moves the loss of the first batch, were it linear, by 1.
+        Length of the first step. By default such that a step along the difference of the classes' means in the first
+        batch puts the means of the scores 1, the margin, apart.
     radius : float, optional
         Radius of the ball on which the weights are projected; by default there is none.
     early_stopping : bool

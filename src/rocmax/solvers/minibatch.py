@@ -23,8 +23,8 @@ class MiniBatchSteps:
     loss : Loss
         A convex loss; it is bound to each batch.
     eta : float or None
-        Length of the first step. None: so that the first step along its subgradient ``g`` moves the
-        loss, were it linear, by 1, the margin: ``eta = 1 / |g|^2``.
+        Length of the first step. None: such that a step along the difference of the classes' means, which is
+        where every loss points at zero weights, puts the means of the scores 1, the margin, apart.
     radius : float
         Radius of the ball on which the weights are projected; may be infinite.
 
@@ -52,17 +52,16 @@ class MiniBatchSteps:
 
     def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
         """Step along the subgradient of one batch, which holds both classes."""
+        if self._eta is None:
+            apart = np.asarray(X[positive].mean(axis=0) - X[~positive].mean(axis=0)).ravel()
+            size = float(apart @ apart)
+            self._eta = 1.0 / size if size > 0 else None
         loss = self._loss.bind(positive, weight)
         _, coefficients = loss.value_and_gradient(X @ self.w + self.b)
         gradient = coefficients @ X
         slope = 0.0 if self._loss.shift_invariant else float(coefficients.sum())
-        if self._eta is None:
-            size = float(gradient @ gradient) + slope**2
-            if size == 0:
-                return
-            self._eta = 1.0 / size
         self.n_steps += 1
-        length = self._eta / np.sqrt(self.n_steps)
+        length = (self._eta or 0.0) / np.sqrt(self.n_steps)
         self.w = self.w - length * gradient
         self.b -= length * slope
         norm = float(np.sqrt(self.w @ self.w))
