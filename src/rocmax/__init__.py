@@ -6,23 +6,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+    from rocmax.estimators import (
+        ASAMClassifier,
+        AUCClassifier,
+        CBRClassifier,
+        OAMClassifier,
+        PartialAUCClassifier,
+        PartialAUCClassifierCV,
+        PSAMClassifier,
+        SOLAMClassifier,
+    )
+    from rocmax.kernels import KMeansNystroem
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "ASAMClassifier": "rocmax.estimators",
     "AUCClassifier": "rocmax.estimators",
+    "CBRClassifier": "rocmax.estimators",
+    "KMeansNystroem": "rocmax.kernels",
+    "OAMClassifier": "rocmax.estimators",
+    "PSAMClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
+    "SOLAMClassifier": "rocmax.estimators",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "solvers": "rocmax.solvers",
 }
 
 __all__ = [
+    "ASAMClassifier",
     "AUCClassifier",
+    "CBRClassifier",
+    "KMeansNystroem",
+    "OAMClassifier",
+    "PSAMClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "SOLAMClassifier",
     "__version__",
     "losses",
     "metrics",

@@ -46,19 +46,28 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
         raise ValueError(
             f"y needs two classes, and got one class: {classes.tolist()} (rows of weight zero do not count)"
         )
-    index = 1
-    if pos_label is not None:
-        found = np.flatnonzero(classes == pos_label)
-        if found.size == 0:
-            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
-        index = int(found[0])
+    index = _positive_index(classes, pos_label)
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+
+
+def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
+    if pos_label is None:
+        return 1
+    found = np.flatnonzero(classes == pos_label)
+    if found.size == 0:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
+    return int(found[0])
 
 
 def check_rows(estimator: Any, X: Any) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
     return validate_data(estimator, X, reset=False, **_INPUT)
+
+
+def check_unlabelled(estimator: Any, X: Any) -> Any:
+    """Check rows to fit a transformer on."""
+    return validate_data(estimator, X, **_INPUT)
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
@@ -73,3 +82,31 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a parameter that is not one of the given words."""
     if value not in choices:
         raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+class Block(NamedTuple):
+    """What one call of ``partial_fit`` works on."""
+
+    X: Any
+    positive: NDArray[np.bool_]
+    classes: NDArray[Any]
+    positive_index: int
+
+
+def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) -> Block:
+    """Check a block of a stream; the first one names both classes, and a later one may hold only one of them."""
+    known = getattr(estimator, "classes_", None)
+    if known is None and classes is None:
+        raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
+    X, y = validate_data(estimator, X, y, reset=known is None, **_INPUT)
+    check_classification_targets(y)
+    given = known if classes is None else np.unique(classes)
+    if given.size != 2:
+        raise ValueError(f"Only binary classification is supported. Got {given.size} classes: {given[:5].tolist()}")
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
+    strange = np.setdiff1d(y, given)
+    if strange.size:
+        raise ValueError(f"y holds {strange[:5].tolist()}, which are not among the classes {given.tolist()}")
+    index = _positive_index(given, pos_label)
+    return Block(X, y == given[index], given, index)
