@@ -3,7 +3,17 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax import (
+    ASAMClassifier,
+    AUCClassifier,
+    CBRClassifier,
+    KMeansNystroem,
+    OAMClassifier,
+    PartialAUCClassifier,
+    PartialAUCClassifierCV,
+    PSAMClassifier,
+    SOLAMClassifier,
+)
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
 TIGHT = {"tol": 1e-10, "max_iter": 3000}
@@ -14,6 +24,13 @@ ESTIMATORS = [
     *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge", "ramp", "auto")),
     *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
     PartialAUCClassifierCV(Cs=[1.0], cv=2, **TIGHT),
+    PSAMClassifier(),
+    ASAMClassifier(),
+    SOLAMClassifier(),
+    *(OAMClassifier(update) for update in ("sequential", "gradient")),
+    *(CBRClassifier(covariance) for covariance in ("full", "diagonal")),
+    KMeansNystroem(),
+    KMeansNystroem(n_components=3),
 ]
 
 

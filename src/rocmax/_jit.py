@@ -26,8 +26,8 @@ _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 # An index of unsigned type needs no test for a negative one, which would cost as much as the arithmetic.
 _uint, _ONE = np.uint64, np.uint64(1)
 
-# Below this scale the weights are multiplied out, long before anything underflows.
-_SMALLEST = 1e-9
+# Below this scale the weights are multiplied out: the average is a difference that loses as many digits.
+_SMALLEST = 1e-4
 
 # Rows are asked for this many steps before they are used: about the time that main memory takes.
 _AHEAD = 4
@@ -457,7 +457,9 @@ def confidence_steps(X, positive, rows, buffers, seen, mean, covariance, index, 
             if variance > 0.0 and margin < phi * sqrt(variance):
                 root = sqrt(margin * margin * phi**4 / 4.0 + variance * phi * phi * xi)
                 alpha = min(C, (root - margin * psi) / (variance * xi))
-                spread = (sqrt(alpha * alpha * variance * variance * phi * phi + 4.0 * variance) - alpha * variance * phi) / 2
+                spread = (
+                    sqrt(alpha * alpha * variance * variance * phi * phi + 4.0 * variance) - alpha * variance * phi
+                ) / 2
                 beta = alpha * phi / (spread + variance * alpha * phi)
                 covariance_update(covariance, mean, index, count, product, sign * alpha, beta)
         buffers[own, seen[own] % capacity] = rows[k]

@@ -95,12 +95,12 @@ class Block(NamedTuple):
 
 def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) -> Block:
     """Check a block of a stream; the first one names both classes, and a later one may hold only one of them."""
-    known = getattr(estimator, "classes_", None)
-    if known is None and classes is None:
+    known: NDArray[Any] | None = getattr(estimator, "classes_", None)
+    given = known if classes is None else np.unique(classes)
+    if given is None:
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
     X, y = validate_data(estimator, X, y, reset=known is None, **_INPUT)
     check_classification_targets(y)
-    given = known if classes is None else np.unique(classes)
     if given.size != 2:
         raise ValueError(f"Only binary classification is supported. Got {given.size} classes: {given[:5].tolist()}")
     if known is not None and not np.array_equal(given, known):

@@ -31,7 +31,8 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Parameters
     ----------
     n_components : int
-        Number of landmarks; at most as many as there are rows.
+        Number of landmarks. If there are no more rows than that, each row is a landmark, and the features give the
+        kernel of the rows exactly.
     kernel : str
         One of scikit-learn's pairwise kernels, such as "rbf", "laplacian" or "poly".
     gamma : "scale-to-mean", float or None
@@ -52,6 +53,8 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         The landmarks.
     normalization_ : ndarray of shape (n_components, n_components)
         The matrix :math:`W^{-1/2}`.
+    n_iter_ : int
+        Passes of k-means.
     gamma_ : float or None
         The value that was used.
     n_features_in_ : int
@@ -124,16 +127,17 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         self._check_parameters()
         X = check_unlabelled(self, X)
-        if self.n_components > X.shape[0]:
-            raise ValueError(f"n_components={self.n_components} landmarks need as many rows; got {X.shape[0]}")
-        means = MiniBatchKMeans(
-            self.n_components,
-            batch_size=self.batch_size,
-            max_iter=self.max_iter,
-            n_init=1,
-            random_state=check_random_state(self.random_state),
-        ).fit(X)
-        self.components_ = means.cluster_centers_
+        if self.n_components < X.shape[0]:
+            means = MiniBatchKMeans(
+                self.n_components,
+                batch_size=self.batch_size,
+                max_iter=self.max_iter,
+                n_init=1,
+                random_state=check_random_state(self.random_state),
+            ).fit(X)
+            self.components_, self.n_iter_ = means.cluster_centers_, means.n_iter_
+        else:
+            self.components_, self.n_iter_ = X.toarray() if sparse.issparse(X) else X.copy(), 1
         self.gamma_ = 1.0 / spread(X[:_N_FOR_BANDWIDTH]) if self.gamma == "scale-to-mean" else self.gamma
         self.normalization_ = inverse_root(self._kernel(self.components_).astype(np.float64))
         return self
@@ -167,7 +171,9 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         given = {name: value for name, value in parameters.items() if value is not None}
         landmarks = self.components_.astype(X.dtype, copy=False)
         # filter_params: a kernel takes those that it has.
-        return pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(X.dtype, copy=False)
+        return pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(
+            X.dtype, copy=False
+        )
 
     def _check_parameters(self) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
@@ -191,7 +197,7 @@ def spread(X: Any) -> float:
 
 
 def inverse_root(W: Array) -> Array:
-    """Return the inverse square root of a positive semi-definite matrix; eigenvalues that are rounding noise are dropped."""
+    """Return the inverse root of a positive semi-definite matrix, without eigenvalues that are rounding noise."""
     values, vectors = linalg.eigh(W)
     keep = values > values[-1] * W.shape[0] * np.finfo(np.float64).eps
     return (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T

@@ -33,7 +33,7 @@ class LinearDecision(ABC):
     pos_label: Any
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator, which follows this class
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags

@@ -51,14 +51,18 @@ class _PairClassifier(StochasticClassifier):
         if isinstance(self.t0, str):
             if self.t0 != "auto":
                 raise ValueError(f"t0 needs 'auto' or a number >= 0; got {self.t0!r}")
-        elif not self.t0 == 0:
+        elif self.t0 != 0:
             check_number("t0", self.t0, above=0.0)
         if not isinstance(self.average, bool | np.bool_):
             check_number("average", self.average, above=0, integer=True)
 
     def _make_method(self, n_features: int) -> PairSteps:
         t0 = None if isinstance(self.t0, str) else float(self.t0)
-        start = {True: 0.0, False: np.inf}[bool(self.average)] if isinstance(self.average, bool | np.bool_) else self.average
+        start = (
+            {True: 0.0, False: np.inf}[bool(self.average)]
+            if isinstance(self.average, bool | np.bool_)
+            else self.average
+        )
         return PairSteps(n_features, self._proximal, self.gamma, t0, self.rskip, self.askip, float(start))
 
     def _remember(self, stream: Stream) -> None:
@@ -90,7 +94,7 @@ class PSAMClassifier(_PairClassifier):
         `gamma`, so that the first steps go at most to where a pair of loss 1 has none left. With a small
         number such as `rskip` the first steps are long and the penalty acts from the start.
     rskip : int
-        Steps between two shrinkings. Only the order of rounding and the size of single shrinkings depend on it, not the cost.
+        Steps between two shrinkings; how much is shrunk in total and what it costs hardly depend on it.
     askip : int
         Steps between two iterates that enter the average.
     average : bool or int
@@ -138,8 +142,8 @@ class PSAMClassifier(_PairClassifier):
     >>> from rocmax import PSAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = PSAMClassifier(random_state=0).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.9
+    >>> model.score(X, y) > 0.97
+    True
     """
 
     _proximal = True
@@ -196,8 +200,8 @@ class ASAMClassifier(_PairClassifier):
     >>> from rocmax import ASAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = ASAMClassifier(random_state=0).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.9
+    >>> model.score(X, y) > 0.97
+    True
     """
 
     _proximal = False
@@ -216,8 +220,8 @@ class SOLAMClassifier(StochasticClassifier):
 
     with p the share of positives, here that among the rows so far. Step t goes down in :math:`(w, a, b)` and up in
     :math:`\alpha` by :math:`\zeta/\sqrt t` times the gradient of one row, and projects: :math:`|w| \le R`,
-    :math:`|a|, |b| \le R\kappa`, :math:`|\alpha| \le 2R\kappa` for the longest row :math:`\kappa` so far. The model is the mean
-    of the iterates, weighted by their steps. No row has to be remembered to learn.
+    :math:`|a|, |b| \le R\kappa`, :math:`|\alpha| \le 2R\kappa` for the length :math:`\kappa` of the longest row so far.
+    The model is the mean of the iterates, weighted by their steps. No row has to be remembered to learn.
 
     Parameters
     ----------
@@ -253,8 +257,8 @@ class SOLAMClassifier(StochasticClassifier):
     >>> from rocmax import SOLAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = SOLAMClassifier(random_state=0).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.9
+    >>> model.score(X, y) > 0.97
+    True
     """
 
     def __init__(

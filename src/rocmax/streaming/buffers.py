@@ -13,8 +13,8 @@ from rocmax.streaming.base import BLOCK, Array, Index, Stream
 class ReservoirSteps:
     r"""OAM: hinge steps against uniform samples of the other class.
 
-    With :math:`z = y (x - x')` for each :math:`x'` in the buffer, and :math:`C_t = C \max(1, n'/\mathrm{capacity})` where
-    :math:`n'` is the number of rows of the other class so far.
+    With :math:`z = y (x - x')` for each :math:`x'` in the buffer, and :math:`C_t = C \max(1, n'/\mathrm{capacity})`
+    where :math:`n'` is the number of rows of the other class so far.
 
     Parameters
     ----------
