@@ -134,11 +134,13 @@ def _dense_fetch(X, i):
 
 def _csr_fetch(X, i):
     data, indices, indptr = X
-    start = _uint(indptr[i])
-    # An address past the end does no harm, and a test for it would.
+    start, last = _uint(indptr[i]), _uint(indptr[i + _ONE]) - _ONE
+    # An address outside of the arrays does no harm, and a test for it would.
     _prefetch(data, start)
     _prefetch(data, start + _uint(_LINE))
+    _prefetch(data, last)
     _prefetch(indices, start)
+    _prefetch(indices, last)
 
 
 def _dense_dot(X, i, v):
@@ -292,6 +294,16 @@ def _multiply_out(v, u, scale, weight):
     for k in range(v.size):
         u[k] -= weight * v[k]
         v[k] *= scale
+
+
+@_loop("first", "second")
+def choose_pairs(draws, positives, negatives, first, second):
+    """Turn the upper half of each 64 random bits into a positive, the lower one into a negative."""
+    half = _uint(32)
+    for k in range(draws.size):
+        upper, lower = draws[k] >> half, draws[k] & _uint(0xFFFFFFFF)
+        first[k] = positives[(upper * _uint(positives.size)) >> half]
+        second[k] = negatives[(lower * _uint(negatives.size)) >> half]
 
 
 @_loop("v", "u", "work")

@@ -11,6 +11,8 @@ Index = NDArray[np.int64]
 def uniform_pairs(positives: Index, negatives: Index, size: int, rng: np.random.Generator) -> tuple[Index, Index]:
     """Draw pairs of a positive and a negative, with replacement.
 
+    Row k of n is drawn with a probability that differs from 1/n by less than one part in ``2**32 / n``.
+
     Parameters
     ----------
     positives, negatives : ndarray of int
@@ -25,9 +27,12 @@ def uniform_pairs(positives: Index, negatives: Index, size: int, rng: np.random.
     first, second : ndarray of int
         Row numbers of the positives and of the negatives.
     """
-    first = rng.integers(0, positives.size, size, dtype=np.uint32)
-    second = rng.integers(0, negatives.size, size, dtype=np.uint32)
-    return positives[first], negatives[second]
+    # NumPy's own bounded integers would take a sixth of the time of an epoch on sparse rows.
+    from rocmax._jit import choose_pairs, run
+
+    first, second = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    run(choose_pairs, rng.bit_generator.random_raw(size), positives, negatives, first, second)
+    return first, second
 
 
 def anchored_pairs(

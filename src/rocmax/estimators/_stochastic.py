@@ -18,7 +18,7 @@ from rocmax.operators import as_operator
 from rocmax.streaming.base import Array, Memory, Method, Stream
 
 # The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
-_N_FOR_THRESHOLD = 20_000
+_N_FOR_THRESHOLD = 10_000
 
 
 class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
@@ -119,7 +119,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
     def _threshold(self, stream: Stream, weights: Array) -> float:
         rows: NDArray[Any] = np.arange(stream.positive.size)
         if rows.size > _N_FOR_THRESHOLD:
-            rows = stream.rng.choice(rows, _N_FOR_THRESHOLD, replace=False)
+            rows = stream.rng.choice(rows.size, _N_FOR_THRESHOLD, replace=False, shuffle=False)
         positive = stream.positive[rows]
         if positive.all() or not positive.any():
             return 0.0

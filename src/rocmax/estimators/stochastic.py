@@ -116,7 +116,7 @@ class PSAMClassifier(_PairClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
-        Minus the threshold with the largest TPR - FPR, on at most 20,000 of the training rows (`fit`), or on the block
+        Minus the threshold with the largest TPR - FPR, on at most 10,000 of the training rows (`fit`), or on the block
         and the remembered rows (`partial_fit`).
     classes_ : ndarray of shape (2,)
         The classes.
