@@ -35,6 +35,7 @@ _LINE = 8  # numbers of double precision in a cache line
 _MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
 
 _WRITTEN: dict[Dispatcher, frozenset[str]] = {}
+_READY: set[tuple[Any, ...]] = set()
 
 
 def run(loop: Dispatcher, *args: Any) -> Any:
@@ -42,23 +43,28 @@ def run(loop: Dispatcher, *args: Any) -> Any:
 
     Arrays that a loop only reads count as read-only, so that one compiled version serves memory-mapped ones too.
     """
-    written = _WRITTEN[loop]
-    names = loop.py_func.__code__.co_varnames[: len(args)]
-    signature = tuple(
-        typeof(value) if name in written else _read_only(typeof(value)) for name, value in zip(names, args, strict=True)
-    )
-    if signature not in loop.overloads:
-        notice = threading.Timer(1.0, _say_compiling)
-        notice.daemon = True
-        notice.start()
-        try:
-            loop.disable_compile(False)
-            loop.compile(signature)
-        finally:
-            # Otherwise a call would compile for its exact types again, instead of converting.
-            loop.disable_compile()
-            notice.cancel()
+    kinds = (loop, *map(typeof, args))
+    if kinds not in _READY:
+        names, written = loop.py_func.__code__.co_varnames, _WRITTEN[loop]
+        pairs = zip(names, kinds[1:], strict=False)
+        signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
+        if signature not in loop.overloads:
+            _compile(loop, signature)
+        _READY.add(kinds)
     return loop(*args)
+
+
+def _compile(loop: Dispatcher, signature: tuple[types.Type, ...]) -> None:
+    notice = threading.Timer(1.0, _say_compiling)
+    notice.daemon = True
+    notice.start()
+    try:
+        loop.disable_compile(False)
+        loop.compile(signature)
+    finally:
+        # Otherwise a call would compile for its exact types again, instead of converting.
+        loop.disable_compile()
+        notice.cancel()
 
 
 def _say_compiling() -> None:

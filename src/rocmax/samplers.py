@@ -68,7 +68,8 @@ def anchored_pairs(
 def reservoir(held: Index, seen: int, new: Index, capacity: int, rng: np.random.Generator) -> Index:
     """Return a uniform sample of a stream, from the one held so far and the rows that came since.
 
-    Vitter's algorithm R: the n-th row of the stream takes a random place with probability ``capacity / n``.
+    Vitter's algorithm R: the n-th row of the stream takes a random place with probability ``capacity / n``. The start
+    of a stream is sampled at once.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ def reservoir(held: Index, seen: int, new: Index, capacity: int, rng: np.random.
     ndarray of int
         Row numbers held now.
     """
+    if seen == 0 and new.size > capacity:
+        return rng.choice(new, capacity, replace=False, shuffle=False)
     room = max(capacity - seen, 0)
     sample = np.concatenate([held, new[:room]])
     rest = new[room:]
