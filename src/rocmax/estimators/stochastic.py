@@ -9,7 +9,7 @@ import numpy as np
 from rocmax._validate import check_number
 from rocmax.estimators._stochastic import StochasticClassifier
 from rocmax.streaming.base import Stream
-from rocmax.streaming.pairs import PairSteps, remember
+from rocmax.streaming.pairs import PairSteps
 from rocmax.streaming.saddle import SaddlePoint
 
 
@@ -66,7 +66,7 @@ class _PairClassifier(StochasticClassifier):
         return PairSteps(n_features, self._proximal, self.gamma, t0, self.rskip, self.askip, float(start))
 
     def _remember(self, stream: Stream) -> None:
-        remember(stream)
+        stream.remember()
 
 
 class PSAMClassifier(_PairClassifier):
@@ -295,4 +295,4 @@ class SOLAMClassifier(StochasticClassifier):
         return SaddlePoint(n_features, self.radius, zeta, bool(self.average))
 
     def _remember(self, stream: Stream) -> None:
-        remember(stream)
+        stream.remember()

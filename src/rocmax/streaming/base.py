@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from rocmax.samplers import reservoir
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -49,6 +52,22 @@ class Stream:
 
     def __post_init__(self) -> None:
         self.loop_form = loop_form(self.X)
+
+    def shuffled_blocks(self) -> Iterator[Index]:
+        """Yield the numbers of the new rows in random order, block by block."""
+        order = self.rng.permutation(self.new)
+        for start in range(0, order.size, BLOCK):
+            yield order[start : start + BLOCK]
+
+    def remember(self) -> None:
+        """Let the new rows into the buffers, as uniform samples of all rows of their class."""
+        capacity = self.buffers.shape[1]
+        is_positive = self.positive[self.new]
+        for own, new in enumerate((self.new[~is_positive], self.new[is_positive])):
+            held = self.buffers[own, : min(self.seen[own], capacity)]
+            sample = reservoir(held, int(self.seen[own]), new, capacity, self.rng)
+            self.buffers[own, : sample.size] = sample
+            self.seen[own] += new.size
 
 
 class Method(Protocol):

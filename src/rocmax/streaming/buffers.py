@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.streaming.base import BLOCK, Array, Index, Stream
+from rocmax.streaming.base import Array, Index, Stream
 
 
 @dataclass
@@ -38,9 +38,7 @@ class ReservoirSteps:
 
     def epoch(self, stream: Stream) -> None:
         """Visit the new rows once, in random order."""
-        order = stream.rng.permutation(stream.new)
-        for start in range(0, order.size, BLOCK):
-            rows = order[start : start + BLOCK]
+        for rows in stream.shuffled_blocks():
             self.steps(stream, rows, stream.rng.random(rows.size))
 
     def steps(self, stream: Stream, rows: Index, draws: Array) -> None:
@@ -97,9 +95,8 @@ class ConfidenceSteps:
 
     def epoch(self, stream: Stream) -> None:
         """Visit the new rows once, in random order."""
-        order = stream.rng.permutation(stream.new)
-        for start in range(0, order.size, BLOCK):
-            self.steps(stream, order[start : start + BLOCK])
+        for rows in stream.shuffled_blocks():
+            self.steps(stream, rows)
 
     def steps(self, stream: Stream, rows: Index) -> None:
         """Take the steps of the given rows."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.samplers import anchored_pairs, reservoir, uniform_pairs
+from rocmax.samplers import anchored_pairs, uniform_pairs
 from rocmax.streaming.base import BLOCK, Array, Index, Stream, mean_squared_length
 
 _N_MEASURED = 1000
@@ -77,13 +77,3 @@ class PairSteps:
         """Return the average, or the last iterate while there is none."""
         _, scale, weight, count = self._state
         return (weight * self._v - self._u) / count if count else scale * self._v
-
-
-def remember(stream: Stream) -> None:
-    """Let the new rows into the buffers, as uniform samples of all rows of their class."""
-    capacity = stream.buffers.shape[1]
-    for own, new in enumerate((stream.new[~stream.positive[stream.new]], stream.new[stream.positive[stream.new]])):
-        held = stream.buffers[own, : min(stream.seen[own], capacity)]
-        sample = reservoir(held, int(stream.seen[own]), new, capacity, stream.rng)
-        stream.buffers[own, : sample.size] = sample
-        stream.seen[own] += new.size

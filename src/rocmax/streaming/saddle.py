@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.streaming.base import BLOCK, Array, Index, Stream, mean_squared_length
+from rocmax.streaming.base import Array, Index, Stream, mean_squared_length
 
 _N_MEASURED = 1000
 
@@ -42,9 +42,8 @@ class SaddlePoint:
 
     def epoch(self, stream: Stream) -> None:
         """Visit the new rows once, in random order."""
-        order = stream.rng.permutation(stream.new)
-        for start in range(0, order.size, BLOCK):
-            self.steps(stream, order[start : start + BLOCK])
+        for rows in stream.shuffled_blocks():
+            self.steps(stream, rows)
 
     def steps(self, stream: Stream, rows: Index) -> None:
         """Take one step for each of the given rows."""
