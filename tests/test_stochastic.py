@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -212,6 +213,16 @@ def test_grid_search(data):
     assert 0.8 < search.best_score_ <= 1
 
 
+def test_fits_in_threads(data):
+    X, y, _, _ = data
+    plain = PSAMClassifier(random_state=0).fit(X, y).coef_
+    fits = Parallel(n_jobs=4, backend="threading")(
+        delayed(PSAMClassifier(random_state=0).fit)(X.astype(kind), y) for kind in (np.float64, np.float32) * 4
+    )
+    for fit in fits[::2]:
+        assert_array_equal(fit.coef_, plain)
+
+
 def test_readonly_and_fortran_rows(data):
     X, y, _, _ = data
     plain = PSAMClassifier(random_state=0).fit(X, y).coef_
@@ -240,7 +251,7 @@ REFUSED = [
     (PSAMClassifier(rskip=0), "rskip needs an integer > 0; got 0"),
     (PSAMClassifier(askip=1.5), "askip needs an integer > 0; got 1.5"),
     (PSAMClassifier(t0="small"), "t0 needs 'auto' or a number >= 0; got 'small'"),
-    (ASAMClassifier(t0=-1), "t0 needs a finite number > 0; got -1"),
+    (ASAMClassifier(t0=-1), "t0 needs 'auto' or a number >= 0; got -1"),
     (ASAMClassifier(average=-1), "average needs an integer > 0; got -1"),
     (PSAMClassifier(max_epochs=0), "max_epochs needs an integer > 0; got 0"),
     (PSAMClassifier(tol=0.0), "tol needs a finite number > 0; got 0.0"),

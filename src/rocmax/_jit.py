@@ -36,6 +36,7 @@ _MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
 
 _WRITTEN: dict[Dispatcher, frozenset[str]] = {}
 _READY: set[tuple[Any, ...]] = set()
+_COMPILING = threading.Lock()
 
 
 def run(loop: Dispatcher, *args: Any) -> Any:
@@ -48,8 +49,9 @@ def run(loop: Dispatcher, *args: Any) -> Any:
         names, written = loop.py_func.__code__.co_varnames, _WRITTEN[loop]
         pairs = zip(names, kinds[1:], strict=False)
         signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
-        if signature not in loop.overloads:
-            _compile(loop, signature)
+        with _COMPILING:
+            if signature not in loop.overloads:
+                _compile(loop, signature)
         _READY.add(kinds)
     return loop(*args)
 

@@ -48,11 +48,9 @@ class _PairClassifier(StochasticClassifier):
         check_number("gamma", self.gamma, above=0.0)
         check_number("rskip", self.rskip, above=0, integer=True)
         check_number("askip", self.askip, above=0, integer=True)
-        if isinstance(self.t0, str):
-            if self.t0 != "auto":
-                raise ValueError(f"t0 needs 'auto' or a number >= 0; got {self.t0!r}")
-        elif self.t0 != 0:
-            check_number("t0", self.t0, above=0.0)
+        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
+        if self.t0 != "auto" and not number:
+            raise ValueError(f"t0 needs 'auto' or a number >= 0; got {self.t0!r}")
         if not isinstance(self.average, bool | np.bool_):
             check_number("average", self.average, above=0, integer=True)
 

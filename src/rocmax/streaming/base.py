@@ -15,7 +15,8 @@ from rocmax.samplers import reservoir
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Steps between returns to Python: short enough to be interrupted, long enough to cost nothing.
+# Steps between returns to Python: short enough to be interrupted, long enough to cost nothing. A row that meets a
+# buffer counts for as many steps as the buffer holds rows.
 BLOCK = 1 << 16
 
 
@@ -53,11 +54,11 @@ class Stream:
     def __post_init__(self) -> None:
         self.loop_form = loop_form(self.X)
 
-    def shuffled_blocks(self) -> Iterator[Index]:
+    def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[Index]:
         """Yield the numbers of the new rows in random order, block by block."""
-        order = self.rng.permutation(self.new)
-        for start in range(0, order.size, BLOCK):
-            yield order[start : start + BLOCK]
+        order, size = self.rng.permutation(self.new), max(BLOCK // steps_per_row, 1)
+        for start in range(0, order.size, size):
+            yield order[start : start + size]
 
     def remember(self) -> None:
         """Let the new rows into the buffers, as uniform samples of all rows of their class."""

@@ -38,7 +38,7 @@ class ReservoirSteps:
 
     def epoch(self, stream: Stream) -> None:
         """Visit the new rows once, in random order."""
-        for rows in stream.shuffled_blocks():
+        for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows, stream.rng.random(rows.size))
 
     def steps(self, stream: Stream, rows: Index, draws: Array) -> None:
@@ -95,7 +95,7 @@ class ConfidenceSteps:
 
     def epoch(self, stream: Stream) -> None:
         """Visit the new rows once, in random order."""
-        for rows in stream.shuffled_blocks():
+        for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows)
 
     def steps(self, stream: Stream, rows: Index) -> None:
