@@ -57,31 +57,17 @@ def slow_compile(monkeypatch, terminal):
     stream = io.StringIO()
     stream.isatty = lambda: terminal
     monkeypatch.setattr(sys, "stderr", stream)
+    compiled = []
 
-    class Slow:
-        overloads = ()
-        compiled = 0
+    def slow(signatures, **options):
+        time.sleep(1.3)
+        compiled.extend(signatures)
+        return lambda function: function
 
-        class py_func:  # noqa: N801
-            def __code__(x):  # noqa: N805
-                return x
-
-            __code__ = __code__.__code__
-
-        def disable_compile(self, off=True):
-            pass
-
-        def compile(self, signature):
-            time.sleep(1.3)
-            self.compiled += 1
-
-        def __call__(self, x):
-            return x
-
-    loop = Slow()
-    monkeypatch.setitem(_jit._WRITTEN, loop, frozenset())
-    assert _jit.run(loop, 3) == 3
-    assert loop.compiled == 1
+    monkeypatch.setattr(_jit, "njit", slow)
+    loop = _jit._loop()(lambda x: x + 1)
+    assert [_jit.run(loop, 3), _jit.run(loop, 4)] == [4, 5]
+    assert len(compiled) == 1
     return stream.getvalue()
 
 
@@ -104,9 +90,11 @@ def test_one_version_serves_writable_and_read_only_rows():
         results.append(v)
     assert np.array_equal(*results)
     assert results[0].any()
-    types = [str(signature[0]) for signature in _jit.pair_steps.signatures]
-    assert types.count("readonly array(float64, 2d, C)") <= 1
-    assert "array(float64, 2d, C)" not in types
+    kinds = [str(kinds[1]) for kinds in _jit._READY if kinds[0] is _jit.pair_steps]
+    assert {"array(float64, 2d, C)", "readonly array(float64, 2d, C)"} <= set(kinds)
+    versions = [compiled for kinds, compiled in _jit._READY.items() if kinds[0] is _jit.pair_steps]
+    dense = [v for v in versions if "float64, 2d, C" in str(v.signatures[0][0])]
+    assert len({id(v) for v in dense}) == 1
 
 
 def test_operations_are_for_compiled_code_only():
@@ -123,6 +111,13 @@ def test_without_a_place_for_the_cache_loops_compile_still(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(_jit, "njit", refuse)
-    loop = _jit._loop("x")(lambda x: x + 1)
-    assert _jit.run(loop, 2) == 3
-    del _jit._WRITTEN[loop]
+    assert _jit.run(_jit._loop()(lambda x: x + 1), 2) == 3
+
+
+def test_other_errors_of_the_compiler_come_through(monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setattr(_jit, "njit", fail)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        _jit.run(_jit._loop()(lambda x: x + 1), 2)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, typeof, types
-from numba.core.dispatcher import Dispatcher
 from numba.extending import intrinsic, overload
 
 # Sums may be reordered, so that they use vector instructions; infinities and NaN keep their meaning.
@@ -34,38 +33,41 @@ _AHEAD = 4
 _LINE = 8  # numbers of double precision in a cache line
 _MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
 
-_WRITTEN: dict[Dispatcher, frozenset[str]] = {}
-_READY: set[tuple[Any, ...]] = set()
+_WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
+_READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
 _COMPILING = threading.Lock()
 
 
-def run(loop: Dispatcher, *args: Any) -> Any:
+def run(loop: Callable[..., Any], *args: Any) -> Any:
     """Call a loop; compile it first if this machine has not done so for arguments of these types.
 
     Arrays that a loop only reads count as read-only, so that one compiled version serves memory-mapped ones too.
     """
     kinds = (loop, *map(typeof, args))
-    if kinds not in _READY:
-        names, written = loop.py_func.__code__.co_varnames, _WRITTEN[loop]
+    compiled = _READY.get(kinds)
+    if compiled is None:
+        names, written = loop.__code__.co_varnames, _WRITTEN[loop]
         pairs = zip(names, kinds[1:], strict=False)
         signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
         with _COMPILING:
-            if signature not in loop.overloads:
-                _compile(loop, signature)
-        _READY.add(kinds)
-    return loop(*args)
+            compiled = _READY.get((loop, *signature)) or _compile(loop, signature)
+            _READY[(loop, *signature)] = _READY[kinds] = compiled
+    return compiled(*args)
 
 
-def _compile(loop: Dispatcher, signature: tuple[types.Type, ...]) -> None:
+def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Callable[..., Any]:
     notice = threading.Timer(1.0, _say_compiling)
     notice.daemon = True
     notice.start()
+    # A given signature: otherwise a call would compile for its exact types again, instead of converting.
     try:
-        loop.disable_compile(False)
-        loop.compile(signature)
+        return njit([signature], cache=True, nogil=True, **_FAST)(loop)
+    except RuntimeError as error:
+        if "locator" not in str(error):
+            raise
+        # No directory can hold the cache: each process compiles for itself.
+        return njit([signature], nogil=True, **_FAST)(loop)
     finally:
-        # Otherwise a call would compile for its exact types again, instead of converting.
-        loop.disable_compile()
         notice.cancel()
 
 
@@ -83,18 +85,14 @@ def _read_only(kind: types.Type) -> types.Type:
     return kind
 
 
-def _loop(*written: str) -> Callable[[Callable[..., Any]], Dispatcher]:
+def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function a loop that writes into the named arrays."""
 
-    def decorate(function: Callable[..., Any]) -> Dispatcher:
-        try:
-            loop = njit(cache=True, nogil=True, **_FAST)(function)
-        except RuntimeError:  # no directory can hold the cache: each process compiles for itself
-            loop = njit(nogil=True, **_FAST)(function)
-        _WRITTEN[loop] = frozenset(written)
-        return loop
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _WRITTEN[function] = frozenset(written)
+        return function
 
-    return decorate
+    return register
 
 
 def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
