@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from plain_stochastic import confidence_rule, pair_rule, reservoir_rule, saddle_rule
-from rocmax import samplers
+from rocmax.streaming import draws
 from rocmax.streaming.base import Memory, loop_form
 from rocmax.streaming.buffers import ConfidenceSteps, ReservoirSteps
 from rocmax.streaming.pairs import PairSteps
@@ -38,9 +38,7 @@ def make_stream(X, positive, form, capacity=4, seed=0):
 
 
 def random_pairs(positive, size, seed=1):
-    return samplers.uniform_pairs(
-        np.flatnonzero(positive), np.flatnonzero(~positive), size, np.random.default_rng(seed)
-    )
+    return draws.uniform_pairs(np.flatnonzero(positive), np.flatnonzero(~positive), size, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -222,7 +220,7 @@ def test_psam_reaches_the_optimum_of_its_objective(average_of):
 
 def test_uniform_pairs_cover_all_pairs():
     rng = np.random.default_rng(0)
-    first, second = samplers.uniform_pairs(np.array([5, 7]), np.array([1, 2, 3]), 6000, rng)
+    first, second = draws.uniform_pairs(np.array([5, 7]), np.array([1, 2, 3]), 6000, rng)
     pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
     assert pairs.shape[1] == 6
     assert counts.min() > 850
@@ -233,7 +231,7 @@ def test_anchored_pairs_use_each_new_row_once():
     positive = np.array([True, False, True, False, False])
     new = np.array([2, 3, 4])
     for seed in range(20):
-        first, second = samplers.anchored_pairs(
+        first, second = draws.anchored_pairs(
             new, positive, np.array([0, 2]), np.array([1, 3, 4]), np.random.default_rng(seed)
         )
         assert positive[first].all()
@@ -249,7 +247,7 @@ def test_reservoir_holds_the_right_number_of_distinct_rows(blocks, capacity, see
     rng = np.random.default_rng(seed)
     held, seen = np.zeros(0, dtype=np.int64), 0
     for size in blocks:
-        held = samplers.reservoir(held, seen, seen + np.arange(size), capacity, rng)
+        held = draws.reservoir(held, seen, seen + np.arange(size), capacity, rng)
         seen += size
         assert held.size == min(seen, capacity)
         assert np.unique(held).size == held.size
@@ -260,8 +258,8 @@ def test_reservoir_is_uniform():
     counts = np.zeros(12)
     for seed in range(4000):
         rng = np.random.default_rng(seed)
-        held = samplers.reservoir(np.zeros(0, dtype=np.int64), 0, np.arange(5), 3, rng)
-        counts[samplers.reservoir(held, 5, np.arange(5, 12), 3, rng)] += 1
+        held = draws.reservoir(np.zeros(0, dtype=np.int64), 0, np.arange(5), 3, rng)
+        counts[draws.reservoir(held, 5, np.arange(5, 12), 3, rng)] += 1
     assert np.abs(counts / 4000 - 3 / 12).max() < 0.03
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rocmax.samplers import reservoir
+from rocmax.streaming.draws import reservoir
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

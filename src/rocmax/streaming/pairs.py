@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.samplers import anchored_pairs, uniform_pairs
 from rocmax.streaming.base import BLOCK, Array, Index, Stream, mean_squared_length
+from rocmax.streaming.draws import anchored_pairs, uniform_pairs
 
 _N_MEASURED = 1000
 
