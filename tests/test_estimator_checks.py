@@ -4,13 +4,20 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rocmax import (
+    ASAMClassifier,
     AUCClassifier,
     BreakEvenClassifier,
+    CBRClassifier,
     FBetaClassifier,
     GMeanClassifier,
+    KMeansNystroem,
+    MiniBatchClassifier,
+    OAMClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
     PrecisionAtKClassifier,
+    PSAMClassifier,
+    SOLAMClassifier,
 )
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
@@ -31,6 +38,18 @@ ESTIMATORS = [
     PartialAUCClassifier(penalty="l1", radius=1.0, tol=1e-8),
     PartialAUCClassifier(loss="tight", penalty="elasticnet", radius=1.0, tol=1e-8),
     PartialAUCClassifier(0.02, 0.15, loss="structural", penalty="l2", radius=1.0, tol=1e-8),
+    *(
+        MiniBatchClassifier(measure, reservoir_size=size)
+        for measure in ("auc", "partial_auc", "break_even", "f_beta", "g_mean")
+        for size in (None, 50)
+    ),
+    PSAMClassifier(),
+    ASAMClassifier(),
+    SOLAMClassifier(),
+    *(OAMClassifier(update) for update in ("sequential", "gradient")),
+    *(CBRClassifier(covariance) for covariance in ("full", "diagonal")),
+    KMeansNystroem(),
+    KMeansNystroem(n_components=3),
 ]
 
 

@@ -76,6 +76,12 @@ def test_a_fit_needs_no_plots_and_no_optional_package():
     assert loaded_after(code) & optional == set()
 
 
+def test_loops_are_loaded_when_a_stochastic_model_is_fitted_and_not_before():
+    made = "from rocmax import KMeansNystroem, PSAMClassifier\nmodel = PSAMClassifier()"
+    assert loaded_after(made) & {"numba", "llvmlite"} == set()
+    assert "numba" in loaded_after(f"{made}\nmodel.fit([[0], [1]], [0, 1])")
+
+
 def test_every_public_name_resolves():
     assert len(set(rocmax.__all__)) == len(rocmax.__all__)
     for name in rocmax.__all__:

@@ -7,30 +7,46 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rocmax.estimators import (
+        ASAMClassifier,
         AUCClassifier,
         BreakEvenClassifier,
+        CBRClassifier,
         FBetaClassifier,
         GMeanClassifier,
         MiniBatchClassifier,
+        OAMClassifier,
         PartialAUCClassifier,
         PartialAUCClassifierCV,
         PrecisionAtKClassifier,
+        PSAMClassifier,
+        SOLAMClassifier,
         partial_auc_path,
     )
-    from rocmax.plots import PartialAUCPathDisplay
+    from rocmax.kernels import (
+        KMeansNystroem,
+    )
+    from rocmax.plots import (
+        PartialAUCPathDisplay,
+    )
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "ASAMClassifier": "rocmax.estimators",
     "AUCClassifier": "rocmax.estimators",
     "BreakEvenClassifier": "rocmax.estimators",
+    "CBRClassifier": "rocmax.estimators",
     "FBetaClassifier": "rocmax.estimators",
     "GMeanClassifier": "rocmax.estimators",
+    "KMeansNystroem": "rocmax.kernels",
     "MiniBatchClassifier": "rocmax.estimators",
+    "OAMClassifier": "rocmax.estimators",
+    "PSAMClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
-    "PrecisionAtKClassifier": "rocmax.estimators",
     "PartialAUCPathDisplay": "rocmax.plots",
+    "PrecisionAtKClassifier": "rocmax.estimators",
+    "SOLAMClassifier": "rocmax.estimators",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "partial_auc_path": "rocmax.estimators",
@@ -40,15 +56,21 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "ASAMClassifier",
     "AUCClassifier",
     "BreakEvenClassifier",
+    "CBRClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
+    "KMeansNystroem",
     "MiniBatchClassifier",
+    "OAMClassifier",
+    "PSAMClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "PartialAUCPathDisplay",
     "PrecisionAtKClassifier",
+    "SOLAMClassifier",
     "__version__",
     "losses",
     "metrics",

@@ -44,24 +44,6 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
 
 
-def check_batch(
-    estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any, *, reset: bool
-) -> tuple[Any, NDArray[np.bool_], NDArray[Any], int]:
-    """Check rows of a stream; return them with labels, both classes and the place of the positive one."""
-    X, y = validate_data(estimator, X, y, reset=reset, **_INPUT)
-    check_classification_targets(y)
-    known = np.unique(y if classes is None else classes)
-    if classes is None and known.size == 1:
-        raise ValueError(f"the first rows hold one class, {known.tolist()}: name both with classes=[...]")
-    if not reset and not np.array_equal(known, estimator.classes_):
-        raise ValueError(f"classes={known.tolist()} differ from {estimator.classes_.tolist()} of the calls before")
-    strange = np.setdiff1d(y, known)
-    if strange.size:
-        raise ValueError(f"y holds labels {strange[:5].tolist()} that are not among the classes {known.tolist()}")
-    index = _positive_index(known, pos_label)
-    return X, y == known[index], known, index
-
-
 def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
     """Return the place of the positive class among two."""
     if classes.size > 2:
@@ -84,6 +66,11 @@ def check_rows(estimator: Any, X: Any) -> Any:
     return validate_data(estimator, X, reset=False, **_INPUT)
 
 
+def check_unlabelled(estimator: Any, X: Any) -> Any:
+    """Check rows to fit a transformer on."""
+    return validate_data(estimator, X, **_INPUT)
+
+
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
     """Refuse a parameter that is not a finite number above a limit."""
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
@@ -96,3 +83,29 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a parameter that is not one of the given words."""
     if value not in choices:
         raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+class Block(NamedTuple):
+    """What one call of ``partial_fit`` works on."""
+
+    X: Any
+    positive: NDArray[np.bool_]
+    classes: NDArray[Any]
+    positive_index: int
+
+
+def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) -> Block:
+    """Check a block of a stream; the first one names both classes, and a later one may hold only one of them."""
+    known: NDArray[Any] | None = getattr(estimator, "classes_", None)
+    given = known if classes is None else np.unique(classes)
+    if given is None:
+        raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
+    index = _positive_index(given, pos_label)
+    X, y = validate_data(estimator, X, y, reset=known is None, **_INPUT)
+    check_classification_targets(y)
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
+    strange = np.setdiff1d(y, given)
+    if strange.size:
+        raise ValueError(f"y holds {strange[:5].tolist()}, which are not among the classes {given.tolist()}")
+    return Block(X, y == given[index], given, index)

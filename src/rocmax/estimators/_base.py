@@ -24,59 +24,19 @@ from rocmax.solvers.base import Callback, Progress, Result, Solver
 Array = NDArray[np.float64]
 
 
-class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
+class LinearDecision(ABC):
+    """Decisions, predictions and score of a linear model with a threshold."""
 
     coef_: Array
-    tol: float
-    max_iter: int
+    intercept_: Array
+    classes_: NDArray[Any]
     pos_label: Any
-    verbose: int | bool
-    warm_start: bool
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator, which follows this class
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearScoreClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows; standardised features make ``C`` comparable between them.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight counts as a number of copies of its row.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        self._check_parameters()
-        data = check_training_set(self, X, y, sample_weight, self.pos_label)
-        sign = 1.0 if data.positive_index == 1 else -1.0
-        start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
-        if start is not None and start.size != data.X.shape[1]:
-            raise ValueError(
-                f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
-            )
-        result = self._minimize(data, start, self._progress())
-        self._warn(result)
-        threshold = self._threshold(data, as_operator(data.X).matvec(result.w))
-        self.classes_ = data.classes
-        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
-        self.coef_ = sign * result.w[np.newaxis, :]
-        self.intercept_ = np.array([-sign * threshold])
-        self.objective_ = result.objective
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.n_iter
-        self.trace_ = result.trace
-        return self
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
@@ -135,16 +95,63 @@ class LinearScoreClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self._measure(y, decision, sample_weight, positive)
 
     @abstractmethod
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        """Return the measure that this estimator trains for."""
+
+
+class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
+    """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
+
+    tol: float
+    max_iter: int
+    verbose: int | bool
+    warm_start: bool
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearScoreClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make ``C`` comparable between them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight counts as a number of copies of its row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        sign = 1.0 if data.positive_index == 1 else -1.0
+        start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
+        if start is not None and start.size != data.X.shape[1]:
+            raise ValueError(
+                f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
+            )
+        result = self._minimize(data, start, self._progress())
+        self._warn(result)
+        threshold = self._threshold(data, as_operator(data.X).matvec(result.w))
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        self.coef_ = sign * result.w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+        self.objective_ = result.objective
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.trace_ = result.trace
+        return self
+
+    @abstractmethod
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         """Bind the loss, choose the solver and run it."""
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         """Choose the score above which a row is predicted positive."""
-
-    @abstractmethod
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        """Return the measure that this estimator trains for."""
 
     def _remedy(self) -> str:
         """Say why a fit can end at zero weights, and what to do."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from rocmax._validate import TrainingSet, check_batch, check_choice, check_number
+from rocmax._validate import TrainingSet, check_block, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators._base import LinearScoreClassifier
 from rocmax.estimators.composed import (
@@ -196,7 +196,7 @@ class MiniBatchClassifier(LinearScoreClassifier):
         y : array-like of shape (n_samples,)
             Their classes; one class alone is fine.
         classes : array-like of shape (2,), optional
-            Both classes; needed in the first call, unless its rows hold both.
+            Both classes; needed in the first call.
 
         Returns
         -------
@@ -204,22 +204,20 @@ class MiniBatchClassifier(LinearScoreClassifier):
             The estimator.
         """
         self._check_parameters()
+        block = check_block(self, X, y, classes, self.pos_label)
         first = getattr(self, "_stream", None) is None
-        X, positive, found, index = check_batch(
-            self, X, y, classes if first or classes is not None else self.classes_, self.pos_label, reset=first
-        )
         if first:
-            self.classes_ = found
-            self._stream = _Stream(self, X.shape[1])
+            self.classes_ = block.classes
+            self._stream = _Stream(self, block.X.shape[1])
             self.n_iter_ = 0
         stream: _Stream = self._stream
         before = stream.steps.n_steps
-        stream.take(X, positive)
+        stream.take(block.X, block.positive)
         self.n_iter_ += 1
         self.n_steps_, self.n_skipped_ = stream.steps.n_steps, stream.n_skipped
         self.dual_gap_ = np.nan
         if first or self.n_steps_ > before:
-            sign = 1.0 if index == 1 else -1.0
+            sign = 1.0 if block.positive_index == 1 else -1.0
             w = stream.steps.mean_w
             self.coef_ = sign * w[np.newaxis, :]
             self.intercept_ = np.array([-sign * stream.threshold(self, w)])

@@ -1,0 +1,1 @@
+"""Methods that see pairs or single rows, never a vector of scores."""

@@ -1,0 +1,79 @@
+"""PSAM and ASAM: steps on random pairs, with scheduled shrinking and averaging."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rocmax.streaming.base import BLOCK, Array, Index, Stream, mean_squared_length
+from rocmax.streaming.draws import anchored_pairs, uniform_pairs
+
+_N_MEASURED = 1000
+
+
+@dataclass
+class PairSteps:
+    r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\gamma(t + t_0))`.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of weights.
+    proximal : bool
+        PSAM, :math:`w \leftarrow w + \min(\lambda_t, (1 - w \cdot x)_+ / |x|^2)\, x`; otherwise ASAM,
+        :math:`w \leftarrow w + \lambda_t \min((1 - w \cdot x)_+, 1)\, x`.
+    gamma : float
+        Weight of the penalty :math:`\frac\gamma2 |w|^2`.
+    t0 : float, optional
+        Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``gamma``.
+    rskip, askip : int
+        Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`, and between two iterates
+        that enter the average.
+    average_from : float
+        Iterates count from the step after this one; infinity for no average.
+    """
+
+    n_features: int
+    proximal: bool
+    gamma: float
+    t0: float | None
+    rskip: int
+    askip: int
+    average_from: float = 0.0
+    _v: Array = field(init=False)
+    _u: Array = field(init=False)
+    _state: tuple[int, float, float, int] = (0, 1.0, 0.0, 0)
+
+    def __post_init__(self) -> None:
+        self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
+
+    def epoch(self, stream: Stream) -> None:
+        """Take as many steps as there are new rows, if there are rows of both classes."""
+        positives, negatives = np.flatnonzero(stream.positive), np.flatnonzero(~stream.positive)
+        if not (positives.size and negatives.size):
+            return
+        if stream.uniform:
+            for start in range(0, stream.new.size, BLOCK):
+                size = min(BLOCK, stream.new.size - start)
+                self.steps(stream, *uniform_pairs(positives, negatives, size, stream.rng))
+        else:
+            self.steps(stream, *anchored_pairs(stream.new, stream.positive, positives, negatives, stream.rng))
+
+    def steps(self, stream: Stream, first: Index, second: Index) -> None:
+        """Take one step for each of the given pairs of a positive and a negative."""
+        # Here, because numba takes as long to import as many a fit.
+        from rocmax._jit import pair_steps, run
+
+        if self.t0 is None:
+            difference = stream.X[first[:_N_MEASURED]] - stream.X[second[:_N_MEASURED]]
+            self.t0 = mean_squared_length(difference) / self.gamma
+        self._state = run(
+            pair_steps, stream.loop_form, first, second, self._v, self._u, np.zeros(self.n_features), *self._state,
+            float(self.gamma), float(self.t0), self.rskip, self.askip, float(self.average_from), self.proximal,
+        )  # fmt: skip
+
+    def weights(self) -> Array:
+        """Return the average, or the last iterate while there is none."""
+        _, scale, weight, count = self._state
+        return (weight * self._v - self._u) / count if count else scale * self._v
