@@ -11,7 +11,7 @@ import argparse
 import warnings
 
 from _data import load_real, synthetic
-from _measure import cpu_time, interleaved, machine, markdown, publish
+from _measure import cpu_time, interleaved, markdown, publish
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
@@ -77,7 +77,7 @@ def main() -> None:
             header += [f"{method} {passes}, difference", "s"]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a collapse is marked in the table
-        sections = [machine()]
+        sections: list[str] = []
         if not args.speed:
             table = [row for name in args.sets for row in compare(name)]
             sections += [

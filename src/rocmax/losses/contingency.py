@@ -77,9 +77,10 @@ class BoundContingency(BoundLoss):
         self._some_absent = self.positive.size + self.negative.size < self.n_samples
         self._plain = bool((self.weight[self.weight > 0] == 1.0).all())
         self._whole = self._plain or not np.any(self.weight % 1.0)
-        if not self._plain and not loss.knows_parts:
-            self._check_copies()
-        self._check_monotone()
+        if not loss.knows_parts:
+            if not self._plain:
+                self._check_copies()
+            self._check_monotone()
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Value and subgradient from the most violated labelling."""
