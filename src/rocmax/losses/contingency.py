@@ -319,12 +319,13 @@ class FBeta(ContingencyLoss):
         return (1 + square) * tp / (square * m + tp + fp)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Chord in ``tp``, tangent in ``fp``."""
+        """Chord in ``tp`` between the tangents in ``fp`` at its ends, bounded by a plane that is exact at ``t1``."""
         level = 1.0 - self.measure(t1, f1, m, n)
         other = 1.0 - self.measure(t2, f1, m, n)
         square = self.beta**2
-        steepest = [(1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2)]
-        return Plane(level, (other - level) / np.maximum(t2 - t1, 1e-300), np.maximum(*steepest))
+        at_t1, at_t2 = ((1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2))
+        steeper = np.maximum(at_t2 - at_t1, 0.0) * (f2 - f1)
+        return Plane(level, (other - level + steeper) / np.maximum(t2 - t1, 1e-300), at_t1)
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array:
         """Where the derivative in ``fp`` vanishes."""
@@ -360,8 +361,6 @@ class GMean(ContingencyLoss):
         return np.sqrt(tp / m * np.maximum((n - fp) / n, 0.0))
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Bilinear interpolation of the corners, bounded by a plane."""
-        corners = [[1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2)]
-        (origin, up), (right, far) = corners
-        level = origin + np.maximum(far - up - right + origin, 0.0)
-        return Plane(level, (right - origin) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
+        """Return the plane through three corners: bilinear interpolation of all four is nowhere above it."""
+        (origin, up), (_, far) = ([1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2))
+        return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
