@@ -74,7 +74,7 @@ class BoundContingency(BoundLoss):
     def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight)
         self._loss = loss
-        self._some_absent = self.positive.size + self.negative.size < self.n_samples
+        self._is_positive = (self.weight > 0) & ~self.is_negative
         self._plain = bool((self.weight[self.weight > 0] == 1.0).all())
         self._whole = self._plain or not np.any(self.weight % 1.0)
         if not self._plain and not loss.knows_parts:
@@ -106,17 +106,17 @@ class BoundContingency(BoundLoss):
     def coefficients(self, scores: Array, positives: Ladder, negatives: Ladder, table: Table) -> Array:
         """Return the subgradient that a table gives: what it labels positive minus the positives, over ``m``."""
         unit = 1.0 / self.m
-        level, part = negatives.cut(table.fp)
-        gradient = np.multiply(scores >= level, unit)
-        if part < 1.0:
-            gradient[scores == level] = part * unit
-        level, part = positives.cut(table.tp)
-        own = scores[self.positive]
-        lost = np.multiply(own < level, -unit)
-        if part < 1.0:
-            lost[own == level] = (part - 1.0) * unit
-        gradient[self.positive] = lost
-        if not self._plain or self._some_absent:
+        fp_level, fp_part = negatives.cut(table.fp)
+        tp_level, tp_part = positives.cut(table.tp)
+        added = (scores >= fp_level) & self.is_negative
+        lost = (scores < tp_level) & self._is_positive
+        # Small integers first: they are an eighth of the memory.
+        gradient = np.multiply(added.view(np.int8) - lost.view(np.int8), unit)
+        if fp_part < 1.0:
+            gradient[(scores == fp_level) & self.is_negative] = fp_part * unit
+        if tp_part < 1.0:
+            gradient[(scores == tp_level) & self._is_positive] = (tp_part - 1.0) * unit
+        if not self._plain:
             gradient *= self.weight
         return gradient
 
