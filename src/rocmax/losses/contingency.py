@@ -16,7 +16,9 @@ from rocmax.losses.base import Array, BoundLoss, Index, Loss
 
 # Copies into which weighted rows are taken apart for a measure of which nothing is known.
 _MOST_COPIES = 50_000_000
-_GRID = 9
+# Tables along each side on which a measure is checked, and what counts as rounding there.
+_GRID = 33
+_SLACK = 1e-12
 # Tables that a free shift looks at in one call, and keeps for the next.
 _MOST_TABLES = 200
 _KEPT = 60
@@ -146,13 +148,18 @@ class BoundContingency(BoundLoss):
             raise ValueError(f"{name} takes at most {_MOST_COPIES} copies of rows; got weights of {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
-        """Refuse a measure that is not one: the bounds of the search rest on it."""
-        tp, fp = np.linspace(0.0, self.m, _GRID)[:, None], np.linspace(0.0, self.n, _GRID)[None, :]
-        error = np.broadcast_to(self.error(tp, fp), (_GRID, _GRID))
+        """Refuse a measure that is none on a grid of tables: the bounds of the search rest on it."""
+        tp, fp = (np.linspace(0.0, weight, _GRID) for weight in (self.m, self.n))
+        if self._whole:
+            tp, fp = np.unique(np.rint(tp)), np.unique(np.rint(fp))
+        error = np.broadcast_to(self.error(tp[:, None], fp[None, :]), (tp.size, fp.size))
         name = type(self._loss).__name__
-        if not np.isfinite(error).all():
-            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - error.max()}")
-        if (np.diff(error, axis=0) > 1e-12).any() or (np.diff(error, axis=1) < -1e-12).any():
+        odd = error[~np.isfinite(error)]
+        if odd.size:
+            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - odd[0]}")
+        if error.min() < -_SLACK:
+            raise ValueError(f"the measure of {name} needs to be at most 1; got {1.0 - error.min():g}")
+        if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
             raise ValueError(f"the measure of {name} needs to grow with true positives and fall with false positives")
 
 
@@ -230,10 +237,12 @@ class BoundFreeShift(BoundLoss):
             shift = (value[low] - value[high]) / (slope[high] - slope[low])
             level = value[low] + slope[low] * shift
             table = self._base.best(positives, negatives, shift)
-            rise = (table.tp + table.fp - self.m) / self.m
-            if table.value <= level + 1e-13 * (1.0 + abs(level)):
+            # With scores so large that rounding is above the tolerance, a known table comes up again.
+            known = ((tp == table.tp) & (fp == table.fp)).any()
+            if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
                 break
-            if rise == 0:
+            rise = (table.tp + table.fp - self.m) / self.m
+            if abs(rise) <= _SLACK:
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)

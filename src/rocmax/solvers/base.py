@@ -97,7 +97,7 @@ def finish(
         message = f"{solver} converged: {reached}"
     else:
         message = (
-            f"{solver} did not reach its tolerance: {reached}, relative gap {gap / objective:.2g} > tol={tol:g}; "
+            f"{solver} did not reach its tolerance: {reached}, relative gap {gap / abs(objective):.2g} > tol={tol:g}; "
             f"raise max_iter or tol, or scale the features"
         )
     return Result(w, objective, gap, len(trace), converged, message, trace)
