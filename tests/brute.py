@@ -354,3 +354,16 @@ def top_by_linear_program(scores, y, k, weight=None, reference="best"):
     if found.status != 0:
         raise AssertionError(found.message)
     return 1.0 - float(found.fun) - scale * float(compared @ scores)
+
+
+def top_by_filling(scores, y, k, weight=None):
+    """The linear program with the reference "best", to full precision: the best rows first, until ``k`` is full."""
+    y = np.asarray(y, dtype=bool)
+    weight = np.ones(y.size) if weight is None else np.asarray(weight, dtype=float)
+    scale = 1.0 / min(k, weight[y].sum())
+    gains = [(scale * s - p / k, v) for s, p, v in zip(scores, y, weight, strict=True)]
+    room, value = k, 1.0 - scale * float(top_reference(y, k, weight) @ scores)
+    for gain, v in sorted(gains, reverse=True):
+        value += gain * min(v, room)
+        room -= min(v, room)
+    return value

@@ -35,7 +35,7 @@ def test_value_is_the_largest_of_all_labellings_with_k_positives(reference, samp
     errors, coefficients = brute.top_by_enumeration(y, k, reference)
     every = errors + coefficients @ scores
     value, gradient = evaluate(PrecisionAtK(k, reference), y, scores)
-    assert isinstance(value, float)
+    assert type(value) is float
     assert value == pytest.approx(every.max(), abs=1e-11)
     # Tied rows share, so the coefficients are a mean of those labellings that attain the value.
     attained = coefficients[every >= every.max() - 1e-12]
@@ -59,8 +59,10 @@ def test_fractions_and_weights_take_parts_of_rows(reference, sample, weight, sha
     y, scores = sample
     weight = None if weight is None else weight[: y.size]
     k = share * (y.size if weight is None else weight.sum())
-    expected = brute.top_by_linear_program(scores, y, k, weight, reference)
-    assert evaluate(PrecisionAtK(share, reference), y, scores, weight)[0] == pytest.approx(expected, abs=1e-8)
+    value = evaluate(PrecisionAtK(share, reference), y, scores, weight)[0]
+    assert value == pytest.approx(brute.top_by_linear_program(scores, y, k, weight, reference), abs=1e-8)
+    if reference == "best":
+        assert value == pytest.approx(brute.top_by_filling(scores, y, k, weight), abs=1e-12)
 
 
 @every_reference
@@ -221,7 +223,7 @@ def test_gradient_is_the_slope_where_there_is_one():
 
 @pytest.mark.parametrize("k", [0, -1, 0.0, 1.5, 2.0, np.nan, np.inf, True, "3", None])
 def test_bad_k(k):
-    with pytest.raises(ValueError, match="k (as a|needs)"):
+    with pytest.raises(ValueError, match=r"k (as a|needs)"):
         PrecisionAtK(k)
 
 
@@ -242,7 +244,7 @@ def test_a_fraction_is_free_of_rounding():
 
 
 def test_bad_reference():
-    with pytest.raises(ValueError, match='reference needs to be "best" or "positives"; got "?\'worst'):
+    with pytest.raises(ValueError, match=r"reference needs to be .* got 'worst'"):
         PrecisionAtK(1, "worst")
 
 

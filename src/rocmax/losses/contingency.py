@@ -234,8 +234,8 @@ class BoundFreeShift(BoundLoss):
         value = self._base.error(tp, fp) + gain / self.m
         for _ in range(_MOST_TABLES):
             low, high = _lowest_crossing(value, slope)
-            shift = (value[low] - value[high]) / (slope[high] - slope[low])
-            level = value[low] + slope[low] * shift
+            shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
+            level = float(value[low] + slope[low] * shift)
             table = self._base.best(positives, negatives, shift)
             # With scores so large that rounding is above the tolerance, a known table comes up again.
             known = ((tp == table.tp) & (fp == table.fp)).any()
