@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 
 import brute
 from rocmax.losses import Contingency, ContingencyLoss, FBeta, FreeShift, GMean, _search
@@ -230,6 +229,25 @@ def test_whole_weights_are_repeated_rows(loss, measure, sample, data):
         assert gradient.size in (y.size, rows.size)
 
 
+@pytest.mark.parametrize("beta", BETAS)
+def test_copies_of_a_heavy_negative_are_labelled_apart(beta):
+    y = np.repeat([True, False], [3, 3])
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        weight = rng.integers(1, 30, 6)
+        m, heavy = weight[y].sum(), 3 * weight[y].sum()
+        weight[3] = heavy
+        # With all positives labelled, one more copy of the heavy negative gains as much as it loses at this many.
+        share = rng.uniform(0.1, 0.9) * heavy / m
+        scores = np.array([9.0, 8.0, 7.0, -(1 + beta**2) / (1 + beta**2 + share) ** 2, -5.0, -6.0])
+        rows = np.repeat(np.arange(6), weight)
+        expected = brute.contingency_tables(scores[rows], y[rows], f_beta(beta))[0].max()
+        value, gradient = FBeta(beta).bind(y, weight).value_and_gradient(scores)
+        assert value == pytest.approx(expected, abs=1e-14)
+        assert gradient[3] * m == pytest.approx(share * m, abs=1.0)
+        assert gradient[3] * m == pytest.approx(np.rint(gradient[3] * m), abs=1e-9)
+
+
 @every_loss
 def test_coefficients_of_whole_weights_are_sums_over_copies(loss, measure):
     rng = np.random.default_rng(2)
@@ -299,91 +317,6 @@ def test_rows_of_weight_zero_are_absent(loss, measure, outer):
         assert value == expected
         np.testing.assert_array_equal(gradient[~absent], rest)
         assert not gradient[absent].any()
-
-
-# The best shift
-
-
-@every_loss
-@given(sample=samples(largest=14))
-@law
-def test_free_shift_is_the_minimum_over_shifts(loss, measure, sample):
-    y, scores = sample
-    expected = brute.at_best_shift(*brute.contingency_tables(scores, y, measure))
-    for small in (10**9, 0):
-        with mock.patch.object(_search, "_SMALL", small):
-            bound = FreeShift(loss).bind(y)
-            value, gradient = bound.value_and_gradient(scores)
-            assert type(value) is float
-            assert value == pytest.approx(expected, abs=1e-9)
-            assert loss.bind(y).value_and_gradient(scores + bound.shift)[0] == pytest.approx(value, abs=1e-11)
-        assert abs(gradient.sum()) <= 1e-14
-        for shift in (-1.0, 0.0, 0.5):
-            assert value <= loss.bind(y).value_and_gradient(scores + shift)[0] + 1e-12
-
-
-@every_loss
-@pytest.mark.parametrize("weighted", [False, True])
-def test_free_shift_against_a_search_along_the_line(loss, measure, weighted):
-    for seed, scale in enumerate((0.05, 1.0, 20.0)):
-        rng = np.random.default_rng(seed)
-        y = rng.permutation(np.repeat([True, False], [60, 400]))
-        weight = rng.integers(0, 4, 460) if weighted else None
-        if weighted and loss.knows_parts:
-            weight = weight + 0.3
-        scores = scale * (rng.standard_normal(460) + 1.5 * y)
-        base = loss.bind(y, weight)
-        found = minimize_scalar(
-            lambda b, base=base, scores=scores: base.value_and_gradient(scores + b)[0],
-            bounds=(-3 - 5 * scale, 3 + 5 * scale),
-            method="bounded",
-            options={"xatol": 1e-10},
-        )
-        value, gradient = FreeShift(loss).bind(y, weight).value_and_gradient(scores)
-        assert value == pytest.approx(found.fun, rel=1e-7)
-        assert value <= found.fun + 1e-11
-        assert abs(gradient.sum()) <= 1e-12
-
-
-@every_loss
-@given(sample=samples(vectors=5, largest=14))
-@law
-def test_free_shift_has_subgradients_and_does_not_move_with_a_shift(loss, measure, sample):
-    y, *points = sample
-    bound = FreeShift(loss).bind(y)
-    for base in points:
-        for other in points:
-            assert_minorant(bound, base, other)
-        value = bound.value_and_gradient(base)[0]
-        for shift in (-3.5, 1024.0):
-            assert bound.value_and_gradient(base + shift)[0] == pytest.approx(value, abs=1e-9)
-
-
-@every_known_shape
-def test_what_a_free_shift_remembers_changes_no_value(loss, measure):
-    rng = np.random.default_rng(8)
-    y = rng.permutation(np.repeat([True, False], [200, 900]))
-    bound = FreeShift(loss).bind(y)
-    for step in range(0, 40, 4):
-        scores = (1 + step / 10) * (rng.standard_normal(1100) + 0.1 * step * y)
-        fresh = FreeShift(loss).bind(y).value_and_gradient(scores)[0]
-        assert bound.value_and_gradient(scores)[0] == pytest.approx(fresh, rel=1e-12)
-
-
-@every_known_shape
-@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e12])
-def test_free_shift_ends_where_rounding_is_large(loss, measure, scale):
-    rng = np.random.default_rng(9)
-    y = rng.permutation(np.repeat([True, False], [100, 300]))
-    scores = scale * rng.standard_normal(400)
-    bound = FreeShift(loss).bind(y, rng.choice([0.1, 0.2, 0.7], 400))
-    calls = []
-    best = bound._base.best
-    with mock.patch.object(bound._base, "best", lambda *a: calls.append(a) or best(*a)):
-        value, gradient = bound.value_and_gradient(scores)
-    assert len(calls) < 60
-    assert value == pytest.approx(bound._base.value_and_gradient(scores + bound.shift)[0], rel=1e-9)
-    assert abs(gradient.sum()) <= 1e-9
 
 
 # A user's measure
