@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix, fbeta_score
@@ -232,15 +233,35 @@ def test_grid_search_over_the_parameters_of_the_measure():
 # Collapse and refusals
 
 
-def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
+def gaussians(share, auc, n=3000, d=3):
+    """Unit Gaussians whose best direction has this AUC."""
     rng = np.random.default_rng(0)
-    y = (rng.random(2000) < 0.1).astype(int)
-    X = rng.standard_normal((2000, 3)) + 0.7 * y[:, None]
-    with pytest.warns(ConvergenceWarning, match=r"PrecisionAtKClassifier collapsed.*larger k, or PartialAUCClassifier"):
+    y = (rng.random(n) < share).astype(int)
+    return rng.standard_normal((n, d)) + y[:, None] * np.sqrt(2 / d) * norm.ppf(auc), y
+
+
+def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
+    X, y = gaussians(0.1, 0.9)
+    with pytest.warns(
+        ConvergenceWarning, match=r"PrecisionAtKClassifier collapsed.*k highest negatives.*Use a k nearer"
+    ):
         model = PrecisionAtKClassifier(0.01).fit(X, y)
     assert not model.coef_.any()
     # What the message recommends does not.
+    assert PrecisionAtKClassifier(0.1).fit(X, y).coef_.any()
     assert PartialAUCClassifier(max_fpr=0.05).fit(X, y).coef_.any()
+
+
+@pytest.mark.parametrize("name", ["break-even", "f1", "f0.3", "f3", "g-mean"])
+@pytest.mark.parametrize(("share", "limit"), [(0.05, 0.926), (0.1, 0.886), (0.3, 0.741)])
+def test_collapse_begins_where_the_documents_say(name, share, limit):
+    # The mean of the positives against the mean of as many of the highest negatives, for normal distributions.
+    ratio = share / (1 - share)
+    assert norm.cdf(norm.pdf(norm.ppf(ratio)) / ratio / np.sqrt(2)) == pytest.approx(limit, abs=5e-4)
+    with pytest.warns(ConvergenceWarning, match=r"collapsed.*as many of the highest negatives.*TunedThreshold"):
+        below = clone(MODELS[name][0]).fit(*gaussians(share, limit - 0.04))
+    assert not below.coef_.any()
+    assert clone(MODELS[name][0]).fit(*gaussians(share, limit + 0.04)).coef_.any()
 
 
 @every_model
