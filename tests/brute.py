@@ -16,6 +16,7 @@ from fractions import Fraction
 from itertools import combinations, permutations
 
 import numpy as np
+from scipy.optimize import linprog
 
 # Layer 1: enumeration, straight from the definitions.
 
@@ -264,3 +265,105 @@ def tight_lower_bound(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
         if place in margins
     ]
     return sample.total(terms)[0]
+
+
+# Losses of decisions: one affine function of the scores for each labelling.
+
+
+def labellings(size):
+    """Every vector of ``size`` zeros and ones, one to a row."""
+    return np.arange(2**size)[:, None] >> np.arange(size) & 1
+
+
+def contingency_by_enumeration(y, measure):
+    """Errors and coefficients of ``max over labellings of 1 - measure(tp, fp) + (1/m) sum_i (ybar_i - y_i) s_i``.
+
+    Joachims 2005, Eq. 4 with labels in {0, 1}; the loss at ``s`` is ``(errors + coefficients @ s).max()``.
+    """
+    y = np.asarray(y, dtype=int)
+    m, n = int(y.sum()), int((1 - y).sum())
+    every = labellings(y.size)
+    errors = [1.0 - measure(int(bar @ y), int(bar @ (1 - y)), m, n) for bar in every]
+    return np.array(errors), (every - y) / m
+
+
+def contingency_tables(scores, y, measure, weight=None, parts=0):
+    """Values and slopes in a common shift of all tables: ``value + slope * shift``, one row for each ``tp``.
+
+    The best ``tp`` positives and ``fp`` negatives are labelled. A weight is a number of copies: positions are the ends
+    of rows, and for ``parts > 0`` also that many positions in between, in equal distances.
+    """
+    scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=bool)
+    weight = np.ones(scores.size) if weight is None else np.asarray(weight, dtype=float)
+    sides = []
+    for rows in (y & (weight > 0), ~y & (weight > 0)):
+        order = np.flatnonzero(rows)[np.argsort(-scores[rows])]
+        ends = np.append(0.0, np.cumsum(weight[order]))
+        sums = np.append(0.0, np.cumsum(weight[order] * scores[order]))
+        position = np.union1d(ends, np.linspace(0.0, ends[-1], parts)) if parts else ends
+        sides.append((position, np.interp(position, ends, sums), ends[-1], sums[-1]))
+    (tp, gain, m, all_positives), (fp, cost, n, _) = sides
+    error = 1.0 - measure(tp[:, None], fp[None, :], m, n)
+    return error + (gain[:, None] - all_positives + cost[None, :]) / m, (tp[:, None] + fp[None, :] - m) / m
+
+
+def at_best_shift(value, slope):
+    """Minimum over ``b`` of the maximum over tables of ``value + slope * b``, as a linear program in (level, b)."""
+    value, slope = np.ravel(value), np.ravel(slope)
+    found = linprog([1.0, 0.0], np.column_stack([-np.ones(value.size), slope]), -value, bounds=[(None, None)] * 2)
+    if found.status != 0:
+        raise AssertionError(found.message)
+    return float(found.fun)
+
+
+def top_reference(y, k, weight=None):
+    """The mean over all best labellings of weight ``k``, in units of weight: what precision at k is compared with."""
+    y = np.asarray(y, dtype=bool)
+    weight = np.ones(y.size) if weight is None else np.asarray(weight, dtype=float)
+    m, n = weight[y].sum(), weight[~y].sum()
+    return weight * np.where(y, min(1.0, k / m), max(0.0, (k - m) / n))
+
+
+def top_by_enumeration(y, k, reference):
+    """Errors and coefficients of precision at a whole ``k``: all labellings with ``k`` positives.
+
+    "best": the factor ``1 / min(k, m)`` and the mean over the best labellings (Kar, Narasimhan, Jain 2015), here as
+    a mean over an enumeration; "positives": the factor ``1 / m`` and the positives themselves (Joachims 2005).
+    """
+    y = np.asarray(y, dtype=int)
+    m = int(y.sum())
+    every = labellings(y.size)
+    every = every[every.sum(1) == k]
+    tp = every @ y
+    best = every[tp == tp.max()].mean(0)
+    compared, scale = (best, 1.0 / min(k, m)) if reference == "best" else (y, 1.0 / m)
+    return 1.0 - tp / k, scale * (every - compared)
+
+
+def top_by_linear_program(scores, y, k, weight=None, reference="best"):
+    """Precision at a weight ``k`` that may take parts of rows: a linear program in the labelled part of each row."""
+    scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=bool)
+    weight = np.ones(y.size) if weight is None else np.asarray(weight, dtype=float)
+    m = weight[y].sum()
+    best = reference == "best"
+    scale = 1.0 / min(k, m) if best else 1.0 / m
+    compared = top_reference(y, k, weight) if best else weight * y
+    found = linprog(
+        y / k - scale * scores, A_eq=np.ones((1, y.size)), b_eq=[k], bounds=list(zip(0 * weight, weight, strict=True))
+    )
+    if found.status != 0:
+        raise AssertionError(found.message)
+    return 1.0 - float(found.fun) - scale * float(compared @ scores)
+
+
+def top_by_filling(scores, y, k, weight=None):
+    """The linear program with the reference "best", to full precision: the best rows first, until ``k`` is full."""
+    y = np.asarray(y, dtype=bool)
+    weight = np.ones(y.size) if weight is None else np.asarray(weight, dtype=float)
+    scale = 1.0 / min(k, weight[y].sum())
+    gains = [(scale * s - p / k, v) for s, p, v in zip(scores, y, weight, strict=True)]
+    room, value = k, 1.0 - scale * float(top_reference(y, k, weight) @ scores)
+    for gain, v in sorted(gains, reverse=True):
+        value += gain * min(v, room)
+        room -= min(v, room)
+    return value

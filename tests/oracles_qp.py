@@ -137,6 +137,23 @@ def partial_auc(X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False
     return Optimum(np.array(solution.x)[w], solution.obj_val, solution.obj_val_dual)
 
 
+def over_labellings(X, C, errors, coefficients, intercept=False):
+    """Optimum for ``max over k of errors[k] + coefficients[k] @ (X w + b)``, one constraint for each labelling ``k``.
+
+    ``b`` is 0, or free and without penalty. The last entry of the optimum's ``w`` is ``b`` if there is one.
+    """
+    program = _Program()
+    w = program.variables(X.shape[1], quadratic=1.0)
+    terms = [(coefficients @ X, w)]
+    if intercept:
+        b = program.variables(1)
+        terms.append((coefficients.sum(1)[:, None], b))
+    worst = program.variables(1, linear=C)
+    program.at_most(-errors, *terms, (-np.ones((errors.size, 1)), worst))
+    solution = program.solve()
+    return Optimum(np.array(solution.x)[:-1], solution.obj_val, solution.obj_val_dual)
+
+
 def on_simplex(Q, p):
     """Minimum of ``1/2 a'Qa - p'a`` over ``a >= 0, sum(a) = 1``."""
     k = p.size

@@ -116,7 +116,7 @@ def test_bad_predictions(measure, params, predicted, message):
         ("tpr_at_fpr", {"max_fpr": -0.1}, "max_fpr needs to be between 0 and 1; got -0.1"),
         ("tpr_at_fpr", {"max_fpr": float("nan")}, "got nan"),
         ("fpr_at_tpr", {"min_tpr": 1.1}, "min_tpr needs to be between 0 and 1; got 1.1"),
-        ("precision_at_k", {"k": 0}, "from 1 to the total weight, 4; got 0"),
+        ("precision_at_k", {"k": 0}, "k as a count needs to be at least 1; got 0"),
         ("precision_at_k", {"k": 5}, "from 1 to the total weight, 4; got 5"),
         ("precision_at_k", {"k": 0.0}, "above 0 and at most 1; got 0.0"),
         ("precision_at_k", {"k": 2.0}, r"at most 1; got 2.0 \(a count is an int\)"),

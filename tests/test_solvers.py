@@ -12,6 +12,9 @@ from scipy import sparse
 import brute
 import oracles_qp
 from rocmax.losses import (
+    BreakEven,
+    FreeShift,
+    GMean,
     PairwiseHinge,
     PairwiseSquaredHinge,
     PartialAUCHinge,
@@ -21,7 +24,7 @@ from rocmax.losses import (
 )
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, Descent, Progress, Result, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import CCCP, CuttingPlane, Descent, Progress, Result, SmoothedNewton, TruncatedNewton
 
 
 @dataclass(frozen=True)
@@ -76,21 +79,43 @@ DIFFERENCE = Case(
 )
 RAMP = Case("ramp", PartialAUCRamp(0, 0.4), partial(brute.partial_auc_ramp, min_fpr=0.0, max_fpr=0.4))
 
+
+def g_mean_at_best_shift(scores, y, weight=None):
+    """The G-mean loss at its best shift; its error is convex along each row, so tables end at rows."""
+    return brute.at_best_shift(*brute.contingency_tables(scores, y, GMean().measure, weight)), None
+
+
+def break_even(scores, y, weight=None):
+    m = y.sum() if weight is None else weight[y].sum()
+    return brute.top_by_filling(scores, y, m, weight), None
+
+
+# Losses that have nothing but subgradients.
+G_MEAN = Case("g-mean", FreeShift(GMean()), g_mean_at_best_shift)
+BREAK_EVEN = Case("break-even", BreakEven(), break_even)
+
 every_convex_case = pytest.mark.parametrize("case", CONVEX, ids=lambda case: case.name)
 
-RUNS = [
+CERTIFIED_RUNS = [
     pytest.param(SmoothedNewton, HINGE, id="SmoothedNewton-hinge"),
     pytest.param(SmoothedNewton, SQUARED_HINGE, id="SmoothedNewton-squared-hinge"),
     pytest.param(SmoothedNewton, tight(0, 0.3), id="SmoothedNewton-tight"),
     pytest.param(SmoothedNewton, tight(0.2, 0.5), id="SmoothedNewton-tight-inner"),
     pytest.param(SmoothedNewton, structural(0.1, 0.4), id="SmoothedNewton-structural"),
     pytest.param(TruncatedNewton, SQUARED_HINGE, id="TruncatedNewton"),
+    pytest.param(CuttingPlane, HINGE, id="CuttingPlane-hinge"),
+    pytest.param(CuttingPlane, tight(0.2, 0.5), id="CuttingPlane-tight-inner"),
+    pytest.param(CuttingPlane, G_MEAN, id="CuttingPlane-g-mean"),
+    pytest.param(CuttingPlane, BREAK_EVEN, id="CuttingPlane-break-even"),
+]
+OTHER_RUNS = [
     pytest.param(CCCP, DIFFERENCE, id="CCCP"),
     pytest.param(Descent, DIFFERENCE, id="Descent-hinge"),
     pytest.param(Descent, RAMP, id="Descent-ramp"),
 ]
-every_run = pytest.mark.parametrize(("solver", "case"), RUNS)
-CERTIFIED = (SmoothedNewton, TruncatedNewton)
+every_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS + OTHER_RUNS)
+every_certified_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS)
+CERTIFIED = (SmoothedNewton, TruncatedNewton, CuttingPlane)
 
 
 def sample(seed, n=45, d=4, weighted=False, signal=1.0):
@@ -158,17 +183,7 @@ def test_objectives_never_rise_and_passes_grow(solver, case):
         assert trace[0].passes >= 1
 
 
-@pytest.mark.parametrize(
-    ("solver", "case"),
-    [
-        *RUNS[:5],
-        pytest.param(
-            TruncatedNewton,
-            SQUARED_HINGE,
-            id="TruncatedNewton",
-        ),
-    ],
-)
+@every_certified_run
 def test_bounds_never_fall(solver, case):
     for seed, scale in ((0, 0.0), (1, 1e-3), (2, 1.0), (3, 30.0)):
         X, y, _ = sample(seed)
@@ -254,7 +269,7 @@ def test_stop_iteration_in_the_callback_of_descent_reaches_the_caller():
 # Limits
 
 
-@pytest.mark.parametrize(("solver", "case"), RUNS[:6])
+@every_certified_run
 def test_one_iteration_is_not_enough_and_says_so(solver, case):
     X, y, _ = sample(5)
     result = solve(solver(tol=1e-6, max_iter=1), case, X, y, 100.0)
@@ -265,7 +280,7 @@ def test_one_iteration_is_not_enough_and_says_so(solver, case):
         assert part in result.message
 
 
-@pytest.mark.parametrize(("solver", "case"), RUNS[6:])
+@pytest.mark.parametrize(("solver", "case"), OTHER_RUNS)
 def test_one_iteration_without_a_certificate_says_so(solver, case):
     X, y, _ = sample(5)
     result = solve(solver(tol=1e-9, max_iter=1), case, X, y, 100.0, w0=a_start(X))

@@ -8,11 +8,23 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm
 
+import brute
 import oracles_qp
-from rocmax.losses import PairwiseHinge, PairwiseSquaredHinge, PartialAUCStructural, PartialAUCTight
+from rocmax.losses import (
+    BreakEven,
+    Contingency,
+    FBeta,
+    FreeShift,
+    GMean,
+    PairwiseHinge,
+    PairwiseSquaredHinge,
+    PartialAUCStructural,
+    PartialAUCTight,
+    PrecisionAtK,
+)
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import SmoothedNewton, TruncatedNewton
+from rocmax.solvers import CuttingPlane, SmoothedNewton, TruncatedNewton
 from test_solvers import (
     CONVEX,
     HINGE,
@@ -214,6 +226,87 @@ def test_integer_weights_are_repeated_rows():
         one = solve(SmoothedNewton(tol=1e-6), case, X, y, 20.0, weight)
         two = solve(SmoothedNewton(tol=1e-6), case, X[rows], y[rows], 20.0)
         assert abs(one.objective - two.objective) <= max(one.gap, two.gap) + 1e-12 * one.objective
+
+
+# Cutting planes, for losses of decisions
+
+
+def all_cuts(loss, y):
+    """Errors and coefficients of every labelling, and whether the intercept is free."""
+    if isinstance(loss, FreeShift):
+        return *brute.contingency_by_enumeration(y, loss.base.measure), True
+    if isinstance(loss, BreakEven):
+        return *brute.top_by_enumeration(y, int(y.sum()), "best"), False
+    return *brute.top_by_enumeration(y, loss.k, loss.reference), False
+
+
+def jaccard(tp, fp, m, n):
+    return tp / (m + fp)
+
+
+def name_of(loss):
+    """A name that is the same in every process; that of a function is not."""
+    return "FreeShift(Jaccard)" if loss == FreeShift(Contingency(jaccard)) else repr(loss)
+
+
+DECISIONS = [
+    *(FreeShift(FBeta(beta)) for beta in (0.3, 1, 2)),
+    FreeShift(GMean()),
+    FreeShift(Contingency(jaccard)),
+    BreakEven(),
+    *(PrecisionAtK(k) for k in (2, 6)),
+    PrecisionAtK(2, "positives"),
+]
+
+
+@pytest.mark.parametrize("loss", DECISIONS, ids=name_of)
+@pytest.mark.parametrize("C", [0.1, 10.0, 300.0])
+def test_cutting_planes_against_one_constraint_for_each_labelling(loss, C):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.permutation(np.repeat([True, False], [4, 6]))
+        X = rng.standard_normal((10, 3)) + 0.8 * y[:, None]
+        errors, coefficients, intercept = all_cuts(loss, y)
+        found = oracles_qp.over_labellings(X, C, errors, coefficients, intercept)
+        w = found.w[:3]
+        above = 0.5 * w @ w + C * loss.bind(y).value_and_gradient(X @ w)[0]
+        assert above == pytest.approx(found.dual, rel=1e-7, abs=1e-7)
+        for form in (np.asarray, sparse.csr_array):
+            result = CuttingPlane(tol=1e-6).solve(as_operator(form(X)), loss.bind(y), SquaredL2(C))
+            assert result.converged
+            # As close as the tolerance, which counts relative to an objective of either sign.
+            assert result.objective <= found.dual + (1e-6 + EXACT) * abs(result.objective) + 1e-9
+            assert result.objective >= found.dual - EXACT * abs(found.dual) - 1e-9
+            assert max(entry.bound for entry in result.trace) <= above + 1e-9 * (1 + abs(above))
+
+
+@pytest.mark.parametrize("loss", [FreeShift(FBeta()), FreeShift(GMean()), BreakEven(), PrecisionAtK(5)], ids=repr)
+def test_cutting_planes_with_weights_against_repeated_rows(loss):
+    X, y, _ = sample(2, 60, 4, signal=2.0)
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    rows = np.repeat(np.arange(60), weight)
+    for C in (1.0, 50.0):
+        solver = CuttingPlane(tol=1e-5)
+        one = solver.solve(as_operator(X), loss.bind(y, weight), SquaredL2(C))
+        two = solver.solve(as_operator(X[rows]), loss.bind(y[rows]), SquaredL2(C))
+        assert one.converged
+        assert abs(one.objective - two.objective) <= max(one.gap, two.gap) + 1e-12 * one.objective
+
+
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0, 0.3), PartialAUCTight(0.2, 0.5)], ids=repr)
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_cutting_planes_meet_smoothed_newton(loss, C, weighted):
+    X, y, weight = sample(5, 300, 6, weighted=weighted, signal=2.0)
+    bound = loss.bind(y, weight)
+    one = SmoothedNewton(tol=1e-6).solve(as_operator(X), bound, SquaredL2(C))
+    for tol in (1e-2, 1e-4):
+        two = CuttingPlane(tol=tol).solve(as_operator(X), bound, SquaredL2(C))
+        assert two.converged
+        assert two.gap <= tol * two.objective
+        # Each optimum lies within its own gap below its objective: the two intervals overlap.
+        assert one.objective - one.gap <= two.objective * (1 + 1e-12)
+        assert two.objective - two.gap <= one.objective * (1 + 1e-12)
 
 
 # Collapse

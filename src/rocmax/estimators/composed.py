@@ -37,6 +37,13 @@ class ComposedClassifier(LinearScoreClassifier):
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         return solve_linear(CuttingPlane(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
 
+    def _remedy(self) -> str:
+        return (
+            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
+            "the mean of as many of the highest negatives. Use PartialAUCClassifier, which does not collapse, or a "
+            "model of probabilities in scikit-learn's TunedThresholdClassifierCV."
+        )
+
 
 class PrecisionAtKClassifier(ComposedClassifier):
     r"""Linear classifier for the precision among the ``k`` highest scores.
@@ -77,6 +84,8 @@ class PrecisionAtKClassifier(ComposedClassifier):
         Certified distance from the optimum.
     n_iter_ : int
         Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -84,8 +93,9 @@ class PrecisionAtKClassifier(ComposedClassifier):
 
     Notes
     -----
-    A small ``k`` on hard data makes zero weights the optimum, as for the convex bounds of the partial AUC: where the
-    mean of the positives is below the mean of the top ``k`` in every direction. The fit then warns.
+    A small ``k`` on hard data makes zero weights the optimum for every ``C``, as for the convex bounds of the partial
+    AUC: where, in every direction, the mean of the positives is at most that of the ``k`` highest negatives. The fit
+    then warns.
 
     References
     ----------
@@ -143,7 +153,8 @@ class PrecisionAtKClassifier(ComposedClassifier):
     def _remedy(self) -> str:
         return (
             "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
-            "the mean of the top k. Use a larger k, or PartialAUCClassifier, which does not collapse."
+            "the mean of the k highest negatives. Use a k nearer to the number of positives, or "
+            "PartialAUCClassifier, which does not collapse."
         )
 
 
@@ -184,10 +195,18 @@ class BreakEvenClassifier(ComposedClassifier):
         Certified distance from the optimum.
     n_iter_ : int
         Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, if `X` had any.
+
+    Notes
+    -----
+    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
+    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
+    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
 
     References
     ----------
@@ -270,10 +289,18 @@ class FBetaClassifier(ComposedClassifier):
         Certified distance from the optimum.
     n_iter_ : int
         Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, if `X` had any.
+
+    Notes
+    -----
+    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
+    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
+    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
 
     References
     ----------
@@ -360,10 +387,18 @@ class GMeanClassifier(ComposedClassifier):
         Certified distance from the optimum.
     n_iter_ : int
         Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
         Names of the features, if `X` had any.
+
+    Notes
+    -----
+    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
+    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
+    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
 
     References
     ----------

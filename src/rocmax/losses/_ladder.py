@@ -18,7 +18,7 @@ class Ladder:
     Parameters
     ----------
     scores : ndarray
-        Scores of the rows, in any order.
+        Scores of the rows, in any order. Taken over: without weights they are sorted in place.
     weight : ndarray or None
         Weights of the rows; None if all are 1.
     """
@@ -27,7 +27,8 @@ class Ladder:
         self.weighted = weight is not None  # so that a row can be taken in part
         if weight is None:
             # Sorting values is several times faster than finding the order.
-            self.rising = np.sort(scores)
+            scores.sort()
+            self.rising = scores
             self.falling = self.rising[::-1]
             self._position = None
             self.total = _sums(self.falling)

@@ -16,7 +16,9 @@ from rocmax.losses.base import Array, BoundLoss, Index, Loss
 
 # Copies into which weighted rows are taken apart for a measure of which nothing is known.
 _MOST_COPIES = 50_000_000
-_GRID = 9
+# Tables along each side on which a measure is checked, and what counts as rounding there.
+_GRID = 33
+_SLACK = 1e-12
 # Tables that a free shift looks at in one call, and keeps for the next.
 _MOST_TABLES = 200
 _KEPT = 60
@@ -74,7 +76,7 @@ class BoundContingency(BoundLoss):
     def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight)
         self._loss = loss
-        self._some_absent = self.positive.size + self.negative.size < self.n_samples
+        self._is_positive = (self.weight > 0) & ~self.is_negative
         self._plain = bool((self.weight[self.weight > 0] == 1.0).all())
         self._whole = self._plain or not np.any(self.weight % 1.0)
         if not loss.knows_parts:
@@ -107,17 +109,17 @@ class BoundContingency(BoundLoss):
     def coefficients(self, scores: Array, positives: Ladder, negatives: Ladder, table: Table) -> Array:
         """Return the subgradient that a table gives: what it labels positive minus the positives, over ``m``."""
         unit = 1.0 / self.m
-        level, part = negatives.cut(table.fp)
-        gradient = np.multiply(scores >= level, unit)
-        if part < 1.0:
-            gradient[scores == level] = part * unit
-        level, part = positives.cut(table.tp)
-        own = scores[self.positive]
-        lost = np.multiply(own < level, -unit)
-        if part < 1.0:
-            lost[own == level] = (part - 1.0) * unit
-        gradient[self.positive] = lost
-        if not self._plain or self._some_absent:
+        fp_level, fp_part = negatives.cut(table.fp)
+        tp_level, tp_part = positives.cut(table.tp)
+        added = (scores >= fp_level) & self.is_negative
+        lost = (scores < tp_level) & self._is_positive
+        # Small integers first: they are an eighth of the memory.
+        gradient = np.multiply(added.view(np.int8) - lost.view(np.int8), unit)
+        if fp_part < 1.0:
+            gradient[(scores == fp_level) & self.is_negative] = fp_part * unit
+        if tp_part < 1.0:
+            gradient[(scores == tp_level) & self._is_positive] = (tp_part - 1.0) * unit
+        if not self._plain:
             gradient *= self.weight
         return gradient
 
@@ -147,13 +149,18 @@ class BoundContingency(BoundLoss):
             raise ValueError(f"{name} takes at most {_MOST_COPIES} copies of rows; got weights of {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
-        """Refuse a measure that is not one: the bounds of the search rest on it."""
-        tp, fp = np.linspace(0.0, self.m, _GRID)[:, None], np.linspace(0.0, self.n, _GRID)[None, :]
-        error = np.broadcast_to(self.error(tp, fp), (_GRID, _GRID))
+        """Refuse a measure that is none on a grid of tables: the bounds of the search rest on it."""
+        tp, fp = (np.linspace(0.0, weight, _GRID) for weight in (self.m, self.n))
+        if self._whole:
+            tp, fp = np.unique(np.rint(tp)), np.unique(np.rint(fp))
+        error = np.broadcast_to(self.error(tp[:, None], fp[None, :]), (tp.size, fp.size))
         name = type(self._loss).__name__
-        if not np.isfinite(error).all():
-            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - error.max()}")
-        if (np.diff(error, axis=0) > 1e-12).any() or (np.diff(error, axis=1) < -1e-12).any():
+        odd = error[~np.isfinite(error)]
+        if odd.size:
+            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - odd[0]}")
+        if error.min() < -_SLACK:
+            raise ValueError(f"the measure of {name} needs to be at most 1; got {1.0 - error.min():g}")
+        if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
             raise ValueError(f"the measure of {name} needs to grow with true positives and fall with false positives")
 
 
@@ -228,13 +235,15 @@ class BoundFreeShift(BoundLoss):
         value = self._base.error(tp, fp) + gain / self.m
         for _ in range(_MOST_TABLES):
             low, high = _lowest_crossing(value, slope)
-            shift = (value[low] - value[high]) / (slope[high] - slope[low])
-            level = value[low] + slope[low] * shift
+            shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
+            level = float(value[low] + slope[low] * shift)
             table = self._base.best(positives, negatives, shift)
-            rise = (table.tp + table.fp - self.m) / self.m
-            if table.value <= level + 1e-13 * (1.0 + abs(level)):
+            # With scores so large that rounding is above the tolerance, a known table comes up again.
+            known = ((tp == table.tp) & (fp == table.fp)).any()
+            if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
                 break
-            if rise == 0:
+            rise = (table.tp + table.fp - self.m) / self.m
+            if abs(rise) <= _SLACK:
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
@@ -320,12 +329,13 @@ class FBeta(ContingencyLoss):
         return (1 + square) * tp / (square * m + tp + fp)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Chord in ``tp``, tangent in ``fp``."""
+        """Chord in ``tp`` between the tangents in ``fp`` at its ends, bounded by a plane that is exact at ``t1``."""
         level = 1.0 - self.measure(t1, f1, m, n)
         other = 1.0 - self.measure(t2, f1, m, n)
         square = self.beta**2
-        steepest = [(1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2)]
-        return Plane(level, (other - level) / np.maximum(t2 - t1, 1e-300), np.maximum(*steepest))
+        at_t1, at_t2 = ((1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2))
+        steeper = np.maximum(at_t2 - at_t1, 0.0) * (f2 - f1)
+        return Plane(level, (other - level + steeper) / np.maximum(t2 - t1, 1e-300), at_t1)
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array:
         """Where the derivative in ``fp`` vanishes."""
@@ -361,8 +371,6 @@ class GMean(ContingencyLoss):
         return np.sqrt(tp / m * np.maximum((n - fp) / n, 0.0))
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Bilinear interpolation of the corners, bounded by a plane."""
-        corners = [[1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2)]
-        (origin, up), (right, far) = corners
-        level = origin + np.maximum(far - up - right + origin, 0.0)
-        return Plane(level, (right - origin) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
+        """Return the plane through three corners: bilinear interpolation of all four is nowhere above it."""
+        (origin, up), (_, far) = ([1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2))
+        return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))

@@ -126,7 +126,7 @@ class BoundTop(BoundLoss):
         # Labelling a positive lowers the error by 1 / k.
         lowered = s.copy()
         lowered[self.positive] -= 1.0 / (self.k * self._scale)
-        rows = lowered if self._present is None else lowered[self._present]
+        rows = lowered.copy() if self._present is None else lowered[self._present]
         level, part = Ladder(rows, self._weight).cut(self.k)
         taken = (lowered > level).astype(np.float64)
         taken[lowered == level] = part

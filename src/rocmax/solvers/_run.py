@@ -71,13 +71,14 @@ class Run:
             trace.append(Progress(best, self.bundle.bound, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
-            converged = gap <= tol * best
+            # A loss that is not bounded below can make the objective negative.
+            converged = gap <= tol * abs(best)
             slow = slow + 1 if gap > 0.9 * smallest_gap else 0
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
                 return finish(self.best.w, best, gap, converged, trace, solver, tol)
-            step(len(trace), slow, gap / best)
+            step(len(trace), slow, gap / abs(best))
 
     def cut(self) -> None:
         """Turn the coefficients at hand into a gradient, and that into a cut."""

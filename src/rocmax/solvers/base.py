@@ -96,7 +96,7 @@ def finish(
     if converged:
         message = f"{solver} converged: {reached}"
     else:
-        relative = gap / objective if objective > 0 else np.inf
+        relative = gap / abs(objective) if objective != 0 else np.inf
         message = (
             f"{solver} did not reach its tolerance: {reached}, relative gap {relative:.2g} > tol={tol:g}; "
             f"raise max_iter or tol, or scale the features"
