@@ -1,9 +1,11 @@
 """scikit-learn's own checks, with no expected failures."""
 
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax import AUCClassifier, FPRThresholdClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
 TIGHT = {"tol": 1e-10, "max_iter": 3000}
@@ -14,6 +16,9 @@ ESTIMATORS = [
     *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge", "ramp", "auto")),
     *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
     PartialAUCClassifierCV(Cs=[1.0], cv=2, **TIGHT),
+    FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
+    FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),
+    FPRThresholdClassifier(PartialAUCClassifier(), 0.3, cv=0.5, confidence=0.5),
 ]
 
 

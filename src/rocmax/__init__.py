@@ -6,12 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+    from rocmax.estimators import AUCClassifier, FPRThresholdClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
+    "FPRThresholdClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
     "data": "rocmax.data",
@@ -22,6 +23,7 @@ _MODULE_OF = {
 
 __all__ = [
     "AUCClassifier",
+    "FPRThresholdClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "__version__",

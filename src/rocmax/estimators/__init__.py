@@ -2,5 +2,6 @@
 
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.threshold import FPRThresholdClassifier
 
-__all__ = ["AUCClassifier", "PartialAUCClassifier", "PartialAUCClassifierCV"]
+__all__ = ["AUCClassifier", "FPRThresholdClassifier", "PartialAUCClassifier", "PartialAUCClassifierCV"]
