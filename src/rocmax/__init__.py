@@ -15,9 +15,12 @@ _MODULE_OF = {
     "FPRThresholdClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
+    "compare": "rocmax.comparison",
     "data": "rocmax.data",
+    "load": "rocmax.model_io",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
+    "save": "rocmax.model_io",
     "solvers": "rocmax.solvers",
 }
 
@@ -27,9 +30,12 @@ __all__ = [
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "__version__",
+    "compare",
     "data",
+    "load",
     "losses",
     "metrics",
+    "save",
     "solvers",
 ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -194,10 +193,9 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
 
     def _check_parameters(self) -> None:
-        for name, value in (("max_fpr", self.max_fpr), ("confidence", self.confidence)):
-            if value is None and name == "confidence":
-                continue
-            if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        limits = {"max_fpr": self.max_fpr} | ({} if self.confidence is None else {"confidence": self.confidence})
+        for name, value in limits.items():
+            if not _is_share(value):
                 raise ValueError(f"{name} needs a number above 0 and below 1; got {value!r}")
         if not (hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "predict_proba")):
             raise TypeError(f"estimator needs decision_function or predict_proba; {self.estimator!r} has neither")
@@ -206,7 +204,8 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             raise ValueError(f'cv needs a share, a number of folds, a generator or "prefit"; got {self.cv!r}')
         if self.confidence is not None and not single:
             raise ValueError(
-                f'confidence needs negatives that one model was not trained on: cv as a share or "prefit"; got {self.cv!r}'
+                "confidence needs negatives that one model was not trained on: "
+                f'cv as a share or "prefit"; got {self.cv!r}'
             )
 
     def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
@@ -228,8 +227,8 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return _towards(response, index), positive
 
 
-def _is_share(cv: Any) -> bool:
-    return isinstance(cv, Real) and not isinstance(cv, bool | Integral) and 0 < cv < 1
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)
 
 
 def _scores(estimator: Any, X: Any, index: int) -> Array:
