@@ -58,7 +58,10 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
     True
     """
     sio = _skops()
-    content = sio.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    try:
+        content = sio.dumps(model, compression=zipfile.ZIP_DEFLATED)
+    except (TypeError, NotImplementedError) as error:
+        raise ModelFileError(f"{type(model).__name__} holds a value that cannot be saved: {error}") from error
     foreign = [name for name in sio.get_untrusted_types(data=content) if not _is_ours(name)]
     if foreign:
         raise ModelFileError(f"only types of rocmax and scikit-learn are saved; the model holds {', '.join(foreign)}")

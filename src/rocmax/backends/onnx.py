@@ -77,8 +77,8 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
         terms.append(_number_term(build, linear, about["features"] is None))
     terms += [_text_term(build, i, name, *entry) for i, (name, entry) in enumerate(linear.texts.items())]
     total = terms[0]
-    for place, term in enumerate(terms[1:]):
-        total = build.node("Add", [total, term], f"rocmax.sum_{place}")
+    for step, term in enumerate(terms[1:]):
+        total = build.node("Add", [total, term], f"rocmax.sum_{step}")
     shifted = build.node(
         "Add", [total, build.constant("rocmax.constant", np.array([linear.constant]))], "rocmax.shifted"
     )
