@@ -6,15 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rocmax.comparison import compare
     from rocmax.estimators import AUCClassifier, FPRThresholdClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+    from rocmax.model_io import load, save
+    from rocmax.roc_display import ConvergenceDisplay, PartialROCDisplay
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
+    "ConvergenceDisplay": "rocmax.roc_display",
     "FPRThresholdClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
+    "PartialROCDisplay": "rocmax.roc_display",
     "compare": "rocmax.comparison",
     "data": "rocmax.data",
     "load": "rocmax.model_io",
@@ -26,9 +31,11 @@ _MODULE_OF = {
 
 __all__ = [
     "AUCClassifier",
+    "ConvergenceDisplay",
     "FPRThresholdClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
+    "PartialROCDisplay",
     "__version__",
     "compare",
     "data",
