@@ -16,6 +16,7 @@ def payments(n_rows, seed=0):
             "amount": (rng.lognormal(size=n_rows) + fraud).round(3),
             "age": rng.integers(18, 90, n_rows).astype(float),
             "country": rng.choice(["FR", "DE", "IT", "<b>é</b>"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "online": rng.choice(["true", "false"], n_rows),
             SCRIPT: (rng.normal(size=n_rows) + 1.5 * fraud).round(3),
             "since": pd.date_range("2020", periods=n_rows, freq="h").strftime("%Y-%m-%d"),
             "customer": [f"c{i}" for i in rng.integers(0, n_rows // 4, n_rows)],

@@ -60,8 +60,8 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert held["low"] < held["value"] < held["high"]
     # Preprocessing is inside the model, and was fitted to the training rows only.
     imputer = model.estimator_.named_steps["table"].named_transformers_["numbers"].steps[0][1]
-    assert imputer.statistics_.size == 3
-    assert model.estimator_.named_steps["table"].n_features_in_ == 4
+    assert imputer.statistics_.size == 4
+    assert model.estimator_.named_steps["table"].n_features_in_ == 5
 
 
 def test_predict_writes_a_row_for_each_row_in_order(folder, fitted):
@@ -87,7 +87,7 @@ def test_predict_writes_a_row_for_each_row_in_order(folder, fitted):
 
 
 def test_unknown_categories_and_missing_values_are_scored(folder, fitted):
-    text = "amount,age,country,<script>alert(1)</script>\n,,,\n1,2,XX,0.5\n"
+    text = "amount,age,country,online,<script>alert(1)</script>\n,,,,\n1,2,XX,true,0.5\n"
     (folder / "odd.csv").write_text(text)
     run("predict", fitted[0], folder / "odd.csv", "--out", folder / "odd_scores.csv")
     assert np.isfinite(pd.read_csv(folder / "odd_scores.csv")["score"]).all()
@@ -183,9 +183,6 @@ def test_svmlight_in_and_out(folder):
         (["fraud", "ok"], [], 2, "'fraud' (200), 'ok' (200)"),
         (["a", "b", "c"], [], 2, "'a' (134), 'b' (133), 'c' (133)"),
         (["a", "b", "c"], ["--positive", "b"], 0, "positive class: 'b' (133 rows); others: 267"),
-        (["no", "yes"], [], 0, "positive class: 'yes'"),
-        ([0, 1], [], 0, "positive class: '1'"),
-        (["false", "true"], [], 0, "positive class: 'True'"),
         (["only"], [], 1, "one class only: 'only' (400)"),
         (["a", "b"], ["--positive", "z"], 1, "no value 'z'; its values are 'a' (200), 'b' (200)"),
     ],
@@ -295,31 +292,35 @@ def test_demo(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_prediction_leaves_no_file(folder, fitted):
     block = (folder / "test.csv").read_text().partition("\n")
-    (folder / "long.csv").write_text(block[0] + "\n" + block[2] * 2000)
+    (folder / "long.csv").write_text(block[0] + "\n" + block[2] * 3000)
     out = folder / "interrupted.csv"
+    command = [ROCMAX, "predict", fitted[0], folder / "long.csv", "--out", out]
     for stop in (signal.SIGTERM, signal.SIGINT):
-        process = subprocess.Popen(
-            [ROCMAX, "predict", fitted[0], folder / "long.csv", "--out", out], stderr=subprocess.PIPE
-        )
-        deadline = time.monotonic() + 60
-        while not list(folder.glob(".interrupted.csv.*.part")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(stop)
-        assert process.wait(60) != 0
+        # A test run in the background ignores SIGINT, and so would what it starts.
+        with subprocess.Popen(
+            command,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        ) as process:
+            deadline = time.monotonic() + 100
+            while not list(folder.glob(".interrupted.csv.*.part")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(stop)
+            assert process.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[stop]
         assert not out.exists()
         assert not list(folder.glob(".interrupted.csv.*.part"))
 
 
 @pytest.mark.slow
 def test_predict_in_bounded_memory(folder, fitted):
-    """Five million rows would be five times these; memory does not grow with them."""
+    """Memory does not grow with the rows; benchmarks/cli.py does it for five million."""
     block = (folder / "test.csv").read_text().partition("\n")
     peaks = []
     program = (
         "import resource, sys\nfrom rocmax.cli import main\ntry: main()\n"
         "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)"
     )
-    for copies in (250, 1000):
+    for copies in (200, 600):
         (folder / "many.csv").write_text(block[0] + "\n" + block[2] * copies)
         done = subprocess.run(
             [

@@ -71,6 +71,14 @@ def test_types_can_be_declared(tmp_path):
         read_table(path, types={"x": "int"})
 
 
+def test_declared_numbers_may_be_booleans_and_large(tmp_path):
+    path = packed(tmp_path / "a.csv", "flag,id,x\ntrue,123456789012345678,1\nfalse,2,\n")
+    types = {"flag": "number", "id": "number"}
+    for X in (read_table(path).X, read_table(path, types=types).X, next(data.iter_batches(path, types=types)).X):
+        assert X["flag"].tolist() == [1.0, 0.0]
+        assert X["id"].tolist() == [123456789012345678.0, 2.0]
+
+
 def test_parquet_equals_csv(tmp_path):
     frame = pd.read_csv(packed(tmp_path / "a.csv", MIXED))
     frame["label"] = frame["label"].astype("category")

@@ -38,6 +38,8 @@ def header(source: Source, delimiter: str | None) -> list[str]:
 def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
     """Return the whole file as an Arrow table; types are found from all its rows."""
     pc = _module()
+    if types:
+        types = {**types, **_booleans(source, columns, types, delimiter)}
     with source.open() as stream, _Explained(source, columns, delimiter):
         table = pc.read_csv(
             stream,
@@ -55,9 +57,11 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delim
 def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Iterator[Any]:
     """Yield the file as Arrow batches; types that are not given are those of its first block."""
     pa, count = arrow(), 0
-    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, types, delimiter)}
+    declared = {**types, **_booleans(source, columns, types, delimiter)}
+    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared, delimiter)}
+    known = {**guessed, **declared}
     with source.open() as stream, _Explained(source, columns, delimiter):
-        for batch in _open(source, stream, columns, {**guessed, **types}, delimiter):
+        for batch in _open(source, stream, columns, known, delimiter):
             if batch.num_rows:
                 count += batch.num_rows
                 yield pa.Table.from_batches([batch])
@@ -73,6 +77,18 @@ def _first_types(
     if any(arrow().types.is_binary(kind) for kind in schema.types):
         raise _not_utf8(source)
     return list(zip(schema.names, schema.types, strict=True))
+
+
+def _booleans(
+    source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
+) -> dict[str, Any]:
+    """Find the columns declared as numbers that hold true and false, which have to be read as such."""
+    pa = arrow()
+    texts = {name: kind for name, kind in types.items() if pa.types.is_string(kind)}
+    if len(texts) == len(types):
+        return {}
+    first = _first_types(source, columns, texts, delimiter)
+    return {name: kind for name, kind in first if name in types and pa.types.is_boolean(kind)}
 
 
 def _general(pa: Any, kind: Any) -> Any:

@@ -243,7 +243,8 @@ def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any
         raise DataError(f"{source.path}: column {name!r} needs numbers, text or dates; got {kind}")
     wanted = declared or ("text" if is_text else "number")
     try:
-        return column.cast(pa.float64() if wanted == "number" else pa.string())
+        # Whole numbers beyond 2**53 are rounded.
+        return column.cast(pa.float64(), safe=False) if wanted == "number" else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"{source.path}: column {name!r} needs {wanted}s; got {kind} ({error})") from error
 
