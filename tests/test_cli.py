@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -247,6 +250,31 @@ def test_bad_models(folder, fitted):
     assert "is not a model file that rocmax saved" in done.stderr
     done = run("evaluate", folder / "none.rocmax", folder / "test.csv", code=1)
     assert "does not exist" in done.stderr
+    with zipfile.ZipFile(fitted[0]) as archive, zipfile.ZipFile(folder / "old.rocmax", "w") as other:
+        header = json.loads(archive.read("rocmax.json"))
+        other.writestr("rocmax.json", json.dumps({**header, "format": 0, "rocmax": "0.0.1"}))
+        other.writestr("model.skops", archive.read("model.skops"))
+    done = run("predict", folder / "old.rocmax", folder / "test.csv", code=1)
+    assert "was saved by rocmax 0.0.1 in file format 0" in done.stderr
+
+
+def test_progress_is_shown_on_a_terminal_only(folder, fitted):
+    command = [ROCMAX, "predict", fitted[0], folder / "test.csv", "--out", folder / "terminal.csv"]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stderr=theirs, env={**os.environ, "TERM": "xterm"}) as process:
+        os.close(theirs)
+        shown = b""
+        # Linux ends a read from a terminal that nobody writes to any more with an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 4096):
+                shown += part
+        assert process.wait(100) == 0
+    os.close(ours)
+    assert b"rows scored" in shown
+    assert b"\x1b[" in shown
+    piped = run(*command[1:])
+    assert piped.stderr == f"900 rows: {folder / 'terminal.csv'}\n"
+    assert piped.stdout == ""
 
 
 @pytest.mark.parametrize(

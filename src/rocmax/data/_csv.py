@@ -12,7 +12,7 @@ from rocmax.data._errors import DataError, check_distinct
 from rocmax.data._files import Source, arrow
 
 # Large enough for wide rows, small against memory.
-BLOCK_SIZE = 1 << 23
+BLOCK_SIZE = 1 << 22
 DELIMITERS = ",;\t|"
 
 
@@ -40,7 +40,7 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delim
     pc = _module()
     if types:
         types = {**types, **_booleans(source, columns, types, delimiter)}
-    with source.open() as stream, _Explained(source, columns, delimiter):
+    with source.native() as stream, _Explained(source, columns, delimiter):
         table = pc.read_csv(
             stream,
             read_options=pc.ReadOptions(block_size=BLOCK_SIZE),
@@ -60,7 +60,7 @@ def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], deli
     declared = {**types, **_booleans(source, columns, types, delimiter)}
     guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared, delimiter)}
     known = {**guessed, **declared}
-    with source.open() as stream, _Explained(source, columns, delimiter):
+    with source.native() as stream, _Explained(source, columns, delimiter):
         for batch in _open(source, stream, columns, known, delimiter):
             if batch.num_rows:
                 count += batch.num_rows
@@ -72,7 +72,7 @@ def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], deli
 def _first_types(
     source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
 ) -> list[tuple[str, Any]]:
-    with source.open() as stream, _Explained(source, columns, delimiter):
+    with source.native() as stream, _Explained(source, columns, delimiter):
         schema = _open(source, stream, columns, types, delimiter).schema
     if any(arrow().types.is_binary(kind) for kind in schema.types):
         raise _not_utf8(source)
@@ -175,7 +175,9 @@ def _separator(source: Source, delimiter: str | None) -> str:
 
 
 def _parse_options(source: Source, delimiter: str | None) -> Any:
-    return _module().ParseOptions(delimiter=_separator(source, delimiter), newlines_in_values=True)
+    # Looking for quotes first costs a hundredth of the parsing, and without them parsing is faster.
+    options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
+    return _module().ParseOptions(delimiter=_separator(source, delimiter), **options)
 
 
 def _convert_options(columns: Sequence[str], types: Mapping[str, Any]) -> Any:

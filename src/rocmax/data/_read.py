@@ -142,7 +142,7 @@ def iter_batches(
     random_state : int, numpy.random.Generator or None
         Seed of the order.
     columns, types, delimiter, n_features, zero_based
-        As in :func:`read_table`. Types that are not given are guessed from the first 8 MB of a text table; a later
+        As in :func:`read_table`. Types that are not given are guessed from the first 4 MB of a text table; a later
         row that does not fit is an error that names it. The width of an svmlight file takes a pass of its
         own if ``n_features`` is not given.
 
