@@ -71,6 +71,13 @@ def test_types_can_be_declared(tmp_path):
         read_table(path, types={"x": "int"})
 
 
+def test_words_for_missing_values(tmp_path):
+    words = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None", ""]
+    path = packed(tmp_path / "a.csv", "x,t,z\n" + "".join(f"{word},{word},0\n" for word in words) + "1,a,0\n")
+    X = read_table(path).X
+    assert X["x"].isna().tolist() == X["t"].isna().tolist() == [True] * 8 + [False]
+
+
 def test_declared_numbers_may_be_booleans_and_large(tmp_path):
     path = packed(tmp_path / "a.csv", "flag,id,x\ntrue,123456789012345678,1\nfalse,2,\n")
     types = {"flag": "number", "id": "number"}

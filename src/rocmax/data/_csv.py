@@ -14,6 +14,8 @@ from rocmax.data._files import Source, arrow
 # Large enough for wide rows, small against memory.
 BLOCK_SIZE = 1 << 22
 DELIMITERS = ",;\t|"
+# Each value is looked up here, so a longer list is slower.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 
 
 def header(source: Source, delimiter: str | None) -> list[str]:
@@ -182,7 +184,9 @@ def _parse_options(source: Source, delimiter: str | None) -> Any:
 
 def _convert_options(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
     known = {name: kind for name, kind in types.items() if name in columns}
-    return _module().ConvertOptions(include_columns=list(columns), column_types=known, strings_can_be_null=True)
+    return _module().ConvertOptions(
+        include_columns=list(columns), column_types=known, null_values=MISSING, strings_can_be_null=True
+    )
 
 
 def _module() -> Any:

@@ -223,15 +223,16 @@ def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str
             raise DataError(f"{source.path} needs a label in each row; column {target!r} lacks {column.null_count}")
         labels = column.to_pandas().to_numpy()
         table = table.drop_columns([target])
-    for place, name in enumerate(table.column_names):
-        table = table.set_column(place, name, _plain(source, table.column(name), name, types.get(name)))
-    return Table(table.to_pandas(), labels)
+    plain = [_plain(source, table.column(name), name, types.get(name)) for name in table.column_names]
+    return Table(arrow().table(plain, names=table.column_names).to_pandas(), labels)
 
 
 def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
     """Cast a column to float64 or string; dates stay dates."""
     pa = arrow()
     kind = column.type
+    if kind == pa.float64() and declared != "text":
+        return column
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
