@@ -224,6 +224,12 @@ def test_bad_training_files(tmp_path, name):
     assert not (tmp_path / "m.rocmax").exists()
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(folder):
+    out = folder / "none" / "m.rocmax"
+    done = run("fit", folder / "no_such.csv", *FIT, "--out", out, code=1)
+    assert "is not a directory, so m.rocmax cannot be written there" in done.stderr
+
+
 def test_bad_prediction_files(folder, fitted):
     path, _ = fitted
     test = pd.read_csv(folder / "test.csv")
@@ -285,6 +291,7 @@ def test_progress_is_shown_on_a_terminal_only(folder, fitted):
         ["fit", "a.csv", "--out", "m", "--max-fpr", "0.1", "--min-fpr", "0.2"],
         ["fit", "a.csv", "--out", "m", "--model", "forest"],
         ["fit", "a.csv", "--out", "m", "--measure", "accuracy"],
+        ["fit", "a.csv", "--out", "m", "--measure", "tpr_at_fpr"],
         ["fit", "a.csv", "--out", "m", "--confidence", "0.9"],
         ["compare", "a.csv", "--models", "auto,forest"],
         ["report", "a.csv", "--out", "r.html"],

@@ -75,7 +75,7 @@ def make_target(values: NDArray[Any], positive: str | None, name: str = "the tar
 def known_target(values: NDArray[Any], positive: str, negative: str, name: str = "the target") -> Target:
     """Read labels for a model that knows its classes already."""
     labels = as_text(values)
-    if not negative.startswith("not "):
+    if negative != f"not {positive}":
         strange = sorted(set(labels.tolist()) - {positive, negative})
         if strange:
             raise DataError(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rocmax import __version__
+from rocmax._atomic import check_place
 from rocmax.cli._screen import counting, guarded, say, screen, show_json, show_table, working
 
 app = typer.Typer(
@@ -99,6 +100,7 @@ def fit(
         raise typer.BadParameter(f"--confidence needs a number above 0 and below 1; got {confidence:g}")
     if confidence is not None and max_fpr == 1.0:
         raise typer.BadParameter("--confidence needs a limit: --max-fpr")
+    check_place(out)
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based)
     for note in training.notes:
@@ -199,6 +201,8 @@ def compare(
 
     names = [_one_of("--models", name.strip(), (*SAVED, "lightgbm")) for name in models.split(",")]
     window, chosen = _window(min_fpr, max_fpr), _measure(measure, max_fpr)
+    if out is not None:
+        check_place(out)
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based)
     with counting("fits", len(names) * splits) as advance:
@@ -226,6 +230,7 @@ def report(
 
     if len(files) < 2:
         raise typer.BadParameter("give one or more model files, and then the table")
+    check_place(out)
     with working("scoring"):
         _report.write(files[:-1], files[-1], target, delimiter, out)
     screen.print(f"report: {out}")
@@ -265,7 +270,10 @@ def _measure(measure: str | None, max_fpr: float) -> str:
 
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 else "partial_auc"
-    return _one_of("--measure", measure.removesuffix("_score"), MEASURES)
+    chosen = _one_of("--measure", measure.removesuffix("_score"), MEASURES)
+    if chosen == "tpr_at_fpr" and max_fpr == 1.0:
+        raise typer.BadParameter("--measure tpr_at_fpr needs a limit: --max-fpr")
+    return chosen
 
 
 def _training(
