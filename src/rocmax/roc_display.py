@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._window import check_window
+from rocmax.estimators._response import class_scores
 from rocmax.metrics._bootstrap import check_level, resamples
 from rocmax.metrics._curve import Curve, score_blocks
 
@@ -395,8 +396,5 @@ def _heights(curve: Curve, grid: Array) -> Array:
 
 
 def _scores(model: Any, X: Any, pos_label: Any) -> Array:
-    """Scores in the direction of the positive class."""
-    index = 1 if pos_label is None else int(np.flatnonzero(model.classes_ == pos_label)[0])
-    if hasattr(model, "decision_function"):
-        return model.decision_function(X) * (1 if index == 1 else -1)
-    return model.predict_proba(X)[:, index]
+    """Return scores in the direction of the positive class."""
+    return class_scores(model, X, 1 if pos_label is None else int(model.classes_[1] == pos_label))

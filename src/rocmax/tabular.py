@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 
 from rocmax.data import DataError
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators._response import class_scores
 
 MODELS = ("auto", "auc", "logistic", "svm", "lightgbm")
 # Pairs of labels of which the second is the positive one beyond doubt.
@@ -153,11 +154,8 @@ def tuning_grid(name: str) -> dict[str, list[Any]]:
 
 
 def positive_scores(model: Any, X: Any, positive: str) -> NDArray[np.float64]:
-    """Scores in the direction of the positive class."""
-    sign = 1.0 if model.classes_[1] == positive else -1.0
-    if hasattr(model, "decision_function"):
-        return sign * model.decision_function(X)
-    return np.asarray(model.predict_proba(X)[:, 1 if sign > 0 else 0], dtype=np.float64)
+    """Return scores in the direction of the positive class."""
+    return class_scores(model, X, int(model.classes_[1] == positive))
 
 
 def _lightgbm(seed: int) -> Any:

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._validate import check_target
+from rocmax.estimators._response import class_scores, towards
 from rocmax.estimators._threshold import above_order, at_fpr
 
 Array = NDArray[np.float64]
@@ -168,7 +169,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check_is_fitted(self, "threshold_")
         index = self._positive_index()
-        margin = _scores(self.estimator_, X, index) - self.threshold_
+        margin = class_scores(self.estimator_, X, index) - self.threshold_
         return margin if index == 1 else -margin
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -186,7 +187,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check_is_fitted(self, "threshold_")
         index = self._positive_index()
-        accepted = _scores(self.estimator_, X, index) > self.threshold_
+        accepted = class_scores(self.estimator_, X, index) > self.threshold_
         return self.classes_[np.where(accepted, index, 1 - index)]
 
     def _positive_index(self) -> int:
@@ -214,34 +215,21 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if isinstance(self.cv, str):
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return _scores(self.estimator_, X, index), positive
+            return class_scores(self.estimator_, X, index), positive
         if _is_share(self.cv):
             rows = np.arange(y.size)
             train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=self.random_state)
             self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
-            return _scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
+            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
         folds = check_cv(self.cv, y, classifier=True)
         method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
         response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method)
         self.estimator_ = clone(self.estimator).fit(X, y)
-        return _towards(response, index), positive
+        return towards(response, index), positive
 
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
-
-
-def _scores(estimator: Any, X: Any, index: int) -> Array:
-    """Score of each row in the direction of the positive class."""
-    if hasattr(estimator, "decision_function"):
-        return _towards(estimator.decision_function(X), index)
-    return _towards(estimator.predict_proba(X), index)
-
-
-def _towards(response: NDArray[Any], index: int) -> Array:
-    if response.ndim == 2:
-        return response[:, index].astype(np.float64)
-    return (response if index == 1 else -response).astype(np.float64)
 
 
 def _order(n_negatives: int, max_fpr: float, delta: float) -> tuple[int, float]:
