@@ -18,7 +18,7 @@ ESTIMATORS = [
     PartialAUCClassifierCV(Cs=[1.0], cv=2, **TIGHT),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
     FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),
-    FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, confidence=0.5),
+    FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, confidence=0.3),
 ]
 
 
