@@ -14,8 +14,8 @@ $(STAMP)-%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[$*]"
 	touch $@
 
-demo: $(STAMP)-plot
-	$(BIN)/python -m rocmax.demo
+demo: $(STAMP)-plot,cli
+	$(BIN)/rocmax demo
 
 # One BLAS thread per worker: more would fight over the same cores.
 test: $(STAMP)-test

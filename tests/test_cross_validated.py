@@ -63,10 +63,10 @@ def test_starts_are_those_models_on_standardised_rows():
     train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
     model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=[(train, test)]).fit(X, y)
     rivals = {
-        ("logistic", 0.1): LogisticRegression(C=0.1),
-        ("balanced", 1.0): LogisticRegression(C=1.0, class_weight="balanced"),
-        ("svc", 0.01): LinearSVC(C=0.01, dual=False),
-        ("auc", 1.0): AUCClassifier(C=1.0),
+        "logistic, C=0.1": LogisticRegression(C=0.1),
+        "balanced, C=1": LogisticRegression(C=1.0, class_weight="balanced"),
+        "svc, C=0.01": LinearSVC(C=0.01, dual=False),
+        "auc, C=1": AUCClassifier(C=1.0),
     }
     for spec, rival in rivals.items():
         pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])

@@ -1,6 +1,8 @@
 """scikit-learn's own checks, with no expected failures."""
 
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rocmax import (
@@ -9,6 +11,7 @@ from rocmax import (
     BreakEvenClassifier,
     CBRClassifier,
     FBetaClassifier,
+    FPRThresholdClassifier,
     GMeanClassifier,
     KMeansNystroem,
     MiniBatchClassifier,
@@ -50,6 +53,9 @@ ESTIMATORS = [
     *(CBRClassifier(covariance) for covariance in ("full", "diagonal")),
     KMeansNystroem(),
     KMeansNystroem(n_components=3),
+    FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
+    FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),
+    FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, confidence=0.3),
 ]
 
 

@@ -20,6 +20,7 @@ LATE = {
     "clarabel",
     "dask",
     "distributed",
+    "jinja2",
     "joblib",
     "lightgbm",
     "llvmlite",

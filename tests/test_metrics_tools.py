@@ -12,6 +12,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from rocmax import metrics
+from rocmax.metrics._bootstrap import resamples
+from rocmax.metrics._curve import Blocks, rank_labels, rank_scores
 
 CASES = [
     ("partial_auc_score", {"min_fpr": 0.05, "max_fpr": 0.3}),
@@ -135,30 +137,41 @@ def tied_sample(size=60, seed=0):
     return y.astype(int), np.round(2 * (rng.normal(size=size) + y)).astype(int)
 
 
-def multiplicities(y, values, rng):
-    """Counts of one resample; in a block of ties the first row of a class stands for the others of it."""
-    counts = np.zeros(y.size)
-    for label in (0, 1):
-        rows = np.flatnonzero(y == label)
-        distinct, first, size = np.unique(-values[rows], return_index=True, return_counts=True)
-        assert np.all(np.diff(distinct) > 0)
-        counts[rows[first]] = rng.multinomial(rows.size, size / rows.size)
-    return counts
-
-
 @every
-def test_bootstrap_is_a_loop_over_weighted_calls(name, params):
+@pytest.mark.parametrize("copies", [1, 100])
+def test_bootstrap_is_a_loop_over_weighted_calls(name, params, copies):
     y, s = tied_sample()
     values = (s > 0).astype(int) if name in LABELLED else s
-    rng = np.random.default_rng(5)
+    weight = np.full(y.size, copies)
+    ranked = (rank_labels if name in LABELLED else rank_scores)(y, values, weight)
     sampled = []
-    for _ in range(50):
-        counts = multiplicities(y, values, rng)
+    for drawn in resamples(ranked.blocks(), 50, np.random.default_rng(5)):
+        assert drawn.negative.sum() == copies * np.sum(y == 0)
+        assert drawn.positive.sum() == copies * np.sum(y == 1)
+        # In a block of ties each row of a class gets an equal part of what was drawn.
+        counts = np.where(y == 1, drawn.positive[ranked.block], drawn.negative[ranked.block])
+        _, group, size = np.unique(np.stack([y, ranked.block]), axis=1, return_inverse=True, return_counts=True)
+        counts = counts / size[group.ravel()]
         keep = counts > 0
         sampled.append(public_value(name, params, y[keep], values[keep], sample_weight=counts[keep]))
-    got = metrics.bootstrap_interval(name, y, values, n_resamples=50, confidence_level=0.8, random_state=5, **params)
-    assert got == pytest.approx(tuple(np.quantile(sampled, [0.1, 0.9])), rel=1e-12)
-    assert got[0] < got[1]
+    got = metrics.bootstrap_interval(
+        name, y, values, n_resamples=50, confidence_level=0.8, random_state=5, sample_weight=weight, **params
+    )
+    assert got == pytest.approx(tuple(np.quantile(sampled, [0.1, 0.9])), rel=1e-9)
+    assert got[0] < got[1] or params == {"k": 7}  # seven of a hundred copies of the top row do not vary
+
+
+@pytest.mark.parametrize("copies", [2, 200])
+def test_redrawn_counts_are_multinomial(copies):
+    """Few copies a block are drawn one by one, many by their counts: the same distribution."""
+    weight = np.array([0.0, 1.0, 2.0, 5.0]) * copies
+    rng = np.random.default_rng(0)
+    drawn = np.array([r.negative for r in resamples(Blocks(weight, weight), 4000, rng)])
+    total, share = weight.sum(), weight / weight.sum()
+    np.testing.assert_array_equal(drawn.sum(axis=1), total)
+    np.testing.assert_allclose(drawn.mean(axis=0), weight, atol=5 * np.sqrt(total / 4000))
+    covariance = total * (np.diag(share) - np.outer(share, share))
+    np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.1 * covariance.max())
 
 
 def test_bootstrap_agrees_with_resampled_rows():

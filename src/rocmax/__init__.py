@@ -6,12 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rocmax.comparison import (
+        compare,
+    )
     from rocmax.estimators import (
         ASAMClassifier,
         AUCClassifier,
         BreakEvenClassifier,
         CBRClassifier,
         FBetaClassifier,
+        FPRThresholdClassifier,
         GMeanClassifier,
         MiniBatchClassifier,
         OAMClassifier,
@@ -25,8 +29,16 @@ if TYPE_CHECKING:
     from rocmax.kernels import (
         KMeansNystroem,
     )
+    from rocmax.model_io import (
+        load,
+        save,
+    )
     from rocmax.plots import (
         PartialAUCPathDisplay,
+    )
+    from rocmax.roc_display import (
+        ConvergenceDisplay,
+        PartialROCDisplay,
     )
 
 __version__ = "0.1.0"
@@ -36,7 +48,9 @@ _MODULE_OF = {
     "AUCClassifier": "rocmax.estimators",
     "BreakEvenClassifier": "rocmax.estimators",
     "CBRClassifier": "rocmax.estimators",
+    "ConvergenceDisplay": "rocmax.roc_display",
     "FBetaClassifier": "rocmax.estimators",
+    "FPRThresholdClassifier": "rocmax.estimators",
     "GMeanClassifier": "rocmax.estimators",
     "KMeansNystroem": "rocmax.kernels",
     "MiniBatchClassifier": "rocmax.estimators",
@@ -45,13 +59,18 @@ _MODULE_OF = {
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
     "PartialAUCPathDisplay": "rocmax.plots",
+    "PartialROCDisplay": "rocmax.roc_display",
     "PrecisionAtKClassifier": "rocmax.estimators",
     "SOLAMClassifier": "rocmax.estimators",
+    "compare": "rocmax.comparison",
+    "data": "rocmax.data",
+    "load": "rocmax.model_io",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "partial_auc_path": "rocmax.estimators",
     "penalties": "rocmax.penalties",
     "plots": "rocmax.plots",
+    "save": "rocmax.model_io",
     "solvers": "rocmax.solvers",
 }
 
@@ -60,7 +79,9 @@ __all__ = [
     "AUCClassifier",
     "BreakEvenClassifier",
     "CBRClassifier",
+    "ConvergenceDisplay",
     "FBetaClassifier",
+    "FPRThresholdClassifier",
     "GMeanClassifier",
     "KMeansNystroem",
     "MiniBatchClassifier",
@@ -69,14 +90,19 @@ __all__ = [
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "PartialAUCPathDisplay",
+    "PartialROCDisplay",
     "PrecisionAtKClassifier",
     "SOLAMClassifier",
     "__version__",
+    "compare",
+    "data",
+    "load",
     "losses",
     "metrics",
     "partial_auc_path",
     "penalties",
     "plots",
+    "save",
     "solvers",
 ]
 

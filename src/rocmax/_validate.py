@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -39,9 +39,21 @@ def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_l
             raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
         if not present.all():
             X, y, weight, rows = X[present], y[present], weight[present], rows[present]
-    classes = np.unique(y)
-    index = _positive_index(classes, pos_label)
+    classes, index = find_classes(y, pos_label)
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+
+
+def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """Check labels alone, for estimators that hand the rows on; return them, the classes and the positive one."""
+    y = _check_y(y)
+    check_classification_targets(y)
+    return y, *find_classes(y, pos_label)
+
+
+def find_classes(y: NDArray[Any], pos_label: Any) -> tuple[NDArray[Any], int]:
+    """Return the two classes and the place of the positive one."""
+    classes = np.unique(y)
+    return classes, _positive_index(classes, pos_label)
 
 
 def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:

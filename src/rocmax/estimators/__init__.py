@@ -7,6 +7,7 @@ from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
+from rocmax.estimators.threshold import FPRThresholdClassifier
 
 __all__ = [
     "ASAMClassifier",
@@ -14,6 +15,7 @@ __all__ = [
     "BreakEvenClassifier",
     "CBRClassifier",
     "FBetaClassifier",
+    "FPRThresholdClassifier",
     "GMeanClassifier",
     "MiniBatchClassifier",
     "OAMClassifier",

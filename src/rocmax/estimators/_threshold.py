@@ -21,6 +21,18 @@ def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max
     return _below(values, n_accepted)
 
 
+def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
+    """Return the threshold just above the ``k``-th smallest score of the negatives.
+
+    Half-way to the next score would give away true positives; a billionth of the scores' size is enough for rounding.
+    """
+    joined = join_ties(scores)
+    order = np.sort(joined[~positive])[k - 1]
+    higher = joined[joined > order]
+    step = 1e-9 * max(np.abs(joined).max(), np.finfo(float).tiny)
+    return float(order + (min(step, (higher.min() - order) / 2) if higher.size else step))
+
+
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
     """Return the threshold of the largest difference between true- and false-positive rate."""
     return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)

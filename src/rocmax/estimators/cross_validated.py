@@ -82,9 +82,9 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         The values whose models were averaged; ``C_`` is the last.
     scores_ : ndarray of shape (n_folds, n_values)
         Partial AUC of the held-out rows along the path.
-    starts_ : list of (str, float)
+    starts_ : list of str
         The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc",
-        "auc" or "tight", and the weight of their loss on standardised features.
+        "auc" or "tight", and the weight of their loss on standardised features, as in "logistic, C=0.1".
     start_scores_ : dict
         Mean partial AUC of the held-out rows for each start.
     coef_ : ndarray of shape (1, n_features)
@@ -161,9 +161,10 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         parallel = Parallel(n_jobs=self.n_jobs)
         fitted = parallel(delayed(_Fold.starts)(fold) for fold in folds)
         by_start = np.array([scores for scores, _ in fitted])
-        self.start_scores_ = dict(zip(STARTS, by_start.mean(axis=0).tolist(), strict=True))
+        names = [f"{kind}, C={C:g}" for kind, C in STARTS]
+        self.start_scores_ = dict(zip(names, by_start.mean(axis=0).tolist(), strict=True))
         kept = close_to_best(by_start, _CLOSE_STARTS)
-        self.starts_ = [STARTS[k] for k in kept]
+        self.starts_ = [names[k] for k in kept]
         paths = parallel(
             delayed(_Fold.path)(fold, [weights[k] for k in kept], Cs)
             for fold, (_, weights) in zip(folds, fitted, strict=True)

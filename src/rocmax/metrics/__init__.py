@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
-from rocmax.metrics._bootstrap import bootstrap_interval
+from rocmax.metrics._bootstrap import Comparison, bootstrap_interval, bootstrap_test
+from rocmax.metrics._delong import delong_interval, delong_test
 from rocmax.metrics._labels import g_mean_score, weighted_relative_accuracy
 from rocmax.metrics._partial import partial_auc_score, two_way_partial_auc_score
 from rocmax.metrics._points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
 from rocmax.metrics._scorer import make_scorer
 
 __all__ = [
+    "Comparison",
     "bootstrap_interval",
+    "bootstrap_test",
     "break_even_point",
+    "delong_interval",
+    "delong_test",
     "fpr_at_tpr",
     "g_mean_score",
     "make_scorer",

@@ -43,23 +43,39 @@ class Blocks(NamedTuple):
         return Curve(fp, tp)
 
 
-def score_blocks(
+class RankedRows(NamedTuple):
+    """The rows that are there: class, weight, and the block of tied scores that each is in, highest first."""
+
+    positive: NDArray[np.bool_]
+    weight: Array
+    block: NDArray[np.intp]
+    n_blocks: int
+
+    def blocks(self, weight: Array | None = None) -> Blocks:
+        """Sum the weights, or others in their place, by class and block."""
+        weight = self.weight if weight is None else weight
+        place = self.block + self.n_blocks * self.positive
+        sums = np.bincount(place, weight, 2 * self.n_blocks).astype(np.float64, copy=False)
+        return Blocks(sums[: self.n_blocks], sums[self.n_blocks :])
+
+
+def rank_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
-) -> Blocks:
-    """Return the blocks of tied scores."""
+) -> RankedRows:
+    """Check scores and find their blocks of ties."""
     labels, scores, weight = _present_rows(y_true, _numbers("y_score", y_score), "y_score", sample_weight)
     bad = scores[~np.isfinite(scores)]
     if bad.size:
         raise ValueError(f"y_score needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}")
     positive = labels == _classes(labels, pos_label)[1]
     distinct, rank = np.unique(scores, return_inverse=True)
-    return _sum_blocks(distinct.size - 1 - rank, distinct.size, positive, weight)
+    return RankedRows(positive, weight, distinct.size - 1 - rank, distinct.size)
 
 
-def label_blocks(
+def rank_labels(
     y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
-) -> Blocks:
-    """Return two blocks: the rows predicted positive, and the others."""
+) -> RankedRows:
+    """Check predicted labels; the rows predicted positive are the first of two blocks."""
     labels, predicted, weight = _present_rows(y_true, _column("y_pred", y_pred), "y_pred", sample_weight)
     classes = _classes(labels, pos_label)
     unknown = set(predicted.tolist()) - set(classes)
@@ -68,13 +84,21 @@ def label_blocks(
             f"y_pred needs predicted labels, each one of {classes}; got {_few(unknown)} "
             "(a measure of scores takes scores, this one takes labels)"
         )
-    return _sum_blocks((predicted != classes[1]).astype(np.intp), 2, labels == classes[1], weight)
+    return RankedRows(labels == classes[1], weight, (predicted != classes[1]).astype(np.intp), 2)
 
 
-def _sum_blocks(block: NDArray[np.intp], n_blocks: int, positive: NDArray[np.bool_], weight: Array) -> Blocks:
-    sums = np.zeros((2, n_blocks))
-    np.add.at(sums, (positive.astype(np.intp), block), weight)
-    return Blocks(sums[0], sums[1])
+def score_blocks(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+) -> Blocks:
+    """Return the blocks of tied scores."""
+    return rank_scores(y_true, y_score, sample_weight, pos_label).blocks()
+
+
+def label_blocks(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+) -> Blocks:
+    """Return two blocks: the rows predicted positive, and the others."""
+    return rank_labels(y_true, y_pred, sample_weight, pos_label).blocks()
 
 
 def _present_rows(

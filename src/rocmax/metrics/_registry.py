@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
 from rocmax.metrics import _labels, _partial, _points
-from rocmax.metrics._curve import Blocks, label_blocks, score_blocks
+from rocmax.metrics._curve import Blocks, RankedRows, rank_labels, rank_scores, score_blocks
 
 
 class Measure(NamedTuple):
@@ -18,13 +18,17 @@ class Measure(NamedTuple):
 
     function: Callable[..., float]
     from_curve: Callable[..., float]
-    blocks: Callable[..., Blocks] = score_blocks
+    ranked: Callable[..., RankedRows] = rank_scores
     greater_is_better: bool = True
 
     @property
     def takes_labels(self) -> bool:
         """Whether the second argument is predicted labels, not scores."""
-        return self.blocks is label_blocks
+        return self.ranked is rank_labels
+
+    def blocks(self, *rows: Any) -> Blocks:
+        """Check labels, values, weights and positive class, and join ties."""
+        return self.ranked(*rows).blocks()
 
 
 def area_under_roc(
@@ -40,13 +44,13 @@ def area_under_roc(
 MEASURES: dict[str, Measure] = {
     "break_even_point": Measure(_points.break_even_point, _points.break_even),
     "fpr_at_tpr": Measure(_points.fpr_at_tpr, _points.best_fpr, greater_is_better=False),
-    "g_mean_score": Measure(_labels.g_mean_score, _labels.g_mean, label_blocks),
+    "g_mean_score": Measure(_labels.g_mean_score, _labels.g_mean, rank_labels),
     "partial_auc_score": Measure(_partial.partial_auc_score, _partial.partial_auc),
     "precision_at_k": Measure(_points.precision_at_k, _points.top_precision),
     "roc_auc_score": Measure(area_under_roc, _partial.roc_auc),
     "tpr_at_fpr": Measure(_points.tpr_at_fpr, _points.best_tpr),
     "two_way_partial_auc_score": Measure(_partial.two_way_partial_auc_score, _partial.two_way_partial_auc),
-    "weighted_relative_accuracy": Measure(_labels.weighted_relative_accuracy, _labels.relative_accuracy, label_blocks),
+    "weighted_relative_accuracy": Measure(_labels.weighted_relative_accuracy, _labels.relative_accuracy, rank_labels),
 }
 
 

@@ -1,0 +1,1 @@
+"""Optional packages, each imported in its one file."""

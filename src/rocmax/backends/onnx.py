@@ -1,0 +1,214 @@
+"""Linear models with their preprocessing as ONNX graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler
+
+from rocmax import __version__
+from rocmax._atomic import atomic_path
+from rocmax.model_io import load_with_facts
+from rocmax.tabular import MISSING
+
+Array = NDArray[np.float64]
+OPSET, ML_OPSET = 18, 3
+
+
+class _Linear(NamedTuple):
+    """A score as a sum: weights of filled numbers, a value for each category of each text, and a constant."""
+
+    numbers: list[str]
+    fill: Array
+    weights: Array
+    texts: dict[str, tuple[list[str], Array]]
+    constant: float
+
+
+def export_file(model_path: Path, out: Path) -> None:
+    """Write the model of a file as ONNX.
+
+    Parameters
+    ----------
+    model_path : Path
+        A model that ``rocmax fit`` saved.
+    out : Path
+        The file to write.
+    """
+    model, about = load_with_facts(model_path)
+    content = to_onnx(model, about).SerializeToString()
+    with atomic_path(out) as part:
+        part.write_bytes(content)
+
+
+def to_onnx(model: Any, about: dict[str, Any]) -> Any:
+    """Return the ONNX graph of a linear model and its preprocessing.
+
+    Inputs are the columns by name, each of shape (rows, 1): numbers as doubles (NaN is missing) and texts as strings
+    (the empty string is missing); one matrix ``X`` for a model of svmlight data. Outputs are ``score``, above zero for
+    the positive class, and ``label``.
+
+    Parameters
+    ----------
+    model : estimator
+        A model that ``rocmax fit`` saved.
+    about : dict
+        What was saved with it.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph.
+    """
+    onnx = _onnx()
+    linear = _linear(model, about)
+    taken = {"score", "label"} & {*linear.numbers, *linear.texts}
+    if taken:
+        raise ValueError(
+            f"an ONNX graph needs different names for inputs and outputs; rename the column {taken.pop()!r}"
+        )
+    build = _Graph(onnx)
+    terms = []
+    if linear.numbers:
+        terms.append(_number_term(build, linear, about["features"] is None))
+    terms += [_text_term(build, i, name, *entry) for i, (name, entry) in enumerate(linear.texts.items())]
+    total = terms[0]
+    for step, term in enumerate(terms[1:]):
+        total = build.node("Add", [total, term], f"rocmax.sum_{step}")
+    shifted = build.node(
+        "Add", [total, build.constant("rocmax.constant", np.array([linear.constant]))], "rocmax.shifted"
+    )
+    shape = build.constant("rocmax.flat", np.array([-1], dtype=np.int64))
+    build.node("Reshape", [shifted, shape], "score")
+    above = build.node("Greater", ["score", build.constant("rocmax.zero", np.array(0.0))], "rocmax.above")
+    place = build.node("Cast", [above], "rocmax.place", to=onnx.TensorProto.INT64)
+    names = build.strings("rocmax.labels", [about["negative"], about["positive"]])
+    build.node("Gather", [names, place], "label")
+    return build.model()
+
+
+class _Graph:
+    """Collects nodes, constants and inputs."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+
+    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"make_{output}", **attributes))
+        return output
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        self.constants.append(self.onnx.numpy_helper.from_array(value, name))
+        return name
+
+    def strings(self, name: str, values: list[str]) -> str:
+        encoded = [value.encode() for value in values]
+        tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, [len(encoded)], encoded)
+        self.constants.append(tensor)
+        return name
+
+    def input(self, name: str, width: int, text: bool = False) -> str:
+        kind = self.onnx.TensorProto.STRING if text else self.onnx.TensorProto.DOUBLE
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, width]))
+        return name
+
+    def model(self) -> Any:
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        outputs = [
+            helper.make_tensor_value_info("score", types.DOUBLE, [None]),
+            helper.make_tensor_value_info("label", types.STRING, [None]),
+        ]
+        graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
+        versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
+        model.ir_version = 8
+        self.onnx.checker.check_model(model)
+        return model
+
+
+def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
+    """Fill what is missing, and weigh."""
+    if one_matrix:
+        matrix = build.input("X", linear.weights.size)
+    else:
+        matrix = build.node("Concat", [build.input(name, 1) for name in linear.numbers], "rocmax.numbers", axis=1)
+    missing = build.node("IsNaN", [matrix], "rocmax.missing")
+    filled = build.node(
+        "Where", [missing, build.constant("rocmax.fill", linear.fill[np.newaxis, :]), matrix], "rocmax.filled"
+    )
+    return build.node(
+        "MatMul", [filled, build.constant("rocmax.weights", linear.weights[:, np.newaxis])], "rocmax.weighed"
+    )
+
+
+def _text_term(build: _Graph, place: int, name: str, categories: list[str], values: Array) -> str:
+    """Look up the value of each category; the last is that of unknown ones."""
+    code = build.node(
+        "LabelEncoder",
+        [build.input(name, 1, text=True)],
+        f"rocmax.code_{place}",
+        domain="ai.onnx.ml",
+        keys_strings=categories,
+        values_int64s=list(range(len(categories))),
+        default_int64=len(categories),
+    )
+    return build.node("Gather", [build.constant(f"rocmax.values_{place}", values), code], f"rocmax.value_{place}")
+
+
+def _linear(model: Any, about: dict[str, Any]) -> _Linear:
+    pipeline = getattr(model, "estimator_", model)
+    classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
+    if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
+        raise ValueError(f"only linear models of `rocmax fit` can be exported as ONNX; got {type(classifier).__name__}")
+    sign = 1.0 if classifier.classes_[1] == about["positive"] else -1.0
+    coef = sign * classifier.coef_[0]
+    constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
+    table = pipeline.named_steps["table"]
+    if isinstance(table, MaxAbsScaler):
+        names = [str(i) for i in range(coef.size)]
+        return _Linear(names, np.zeros(coef.size), coef / table.scale_, {}, constant)
+    columns = {name: list(chosen) for name, _, chosen in table.transformers_}
+    numbers, texts = columns["numbers"], columns["texts"]
+    weights, fill = np.zeros(0), np.zeros(0)
+    if numbers:
+        imputer, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
+        fill, weights = imputer.statistics_, coef[: len(numbers)] / scaler.scale_
+        constant -= float(weights @ scaler.mean_)
+    values = _category_values(table.named_transformers_["texts"].steps[1][1], coef[len(numbers) :]) if texts else []
+    return _Linear(numbers, fill, weights, dict(zip(texts, values, strict=True)), constant)
+
+
+def _category_values(encoder: Any, coef: Array) -> list[tuple[list[str], Array]]:
+    """Return for each text the categories and their weights, that of unknown ones last."""
+    infrequent = encoder.infrequent_categories_
+    found, start = [], 0
+    for categories, rare in zip(encoder.categories_, infrequent, strict=True):
+        few = set() if rare is None else set(rare)
+        frequent = [category for category in categories if category not in few]
+        width = len(frequent) + bool(few)
+        block = coef[start : start + width]
+        start += width
+        other = float(block[-1]) if few else 0.0
+        weight = dict(zip(frequent, block, strict=False))
+        names = [str(category) for category in categories]
+        values = [float(weight.get(category, other)) for category in categories]
+        # ONNX has no missing strings: the empty one stands for them.
+        names, values = ["", *names], [dict(zip(names, values, strict=True)).get(MISSING, other), *values]
+        found.append((names, np.array([*values, other])))
+    return found
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise ImportError(f"exporting models needs onnx: pip install 'rocmax[onnx]' ({error})") from error
+    return onnx

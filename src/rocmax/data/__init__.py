@@ -1,0 +1,12 @@
+"""Input files: csv, tsv, parquet and svmlight, plain or compressed, whole or in batches.
+
+Features arrive alike from every format, so that batches agree with each other and with the whole file: numbers and
+booleans as float64 with NaN for missing values, text as strings, dates as dates; svmlight as CSR matrices.
+"""
+
+from __future__ import annotations
+
+from rocmax.data._errors import DataError
+from rocmax.data._read import Table, iter_batches, read_columns, read_table
+
+__all__ = ["DataError", "Table", "iter_batches", "read_columns", "read_table"]

@@ -1,0 +1,196 @@
+"""Text tables, by pyarrow; Python's csv module looks for the line when something is wrong with one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rocmax.data._errors import DataError, check_distinct
+from rocmax.data._files import Source, arrow
+
+# Large enough for wide rows, small against memory.
+BLOCK_SIZE = 1 << 22
+DELIMITERS = ",;\t|"
+# Each value is looked up here, so a longer list is slower.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
+
+
+def header(source: Source, delimiter: str | None) -> list[str]:
+    """Return the names of the columns."""
+    separator = _separator(source, delimiter)
+    with source.open() as stream:
+        try:
+            names = next(csv.reader(_lines(stream), delimiter=separator), [])
+        except UnicodeDecodeError:
+            raise _not_utf8(source) from None
+    if not names:
+        raise DataError(f"{source.path} is empty: it has no header")
+    check_distinct(source.path, names)
+    other = [mark for mark in DELIMITERS if mark in names[0]]
+    if len(names) == 1 and other:
+        raise DataError(
+            f"{source.path} has one column, {names[0]!r}, if split at {separator!r}; is the delimiter {other[0]!r}?"
+        )
+    return names
+
+
+def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
+    """Return the whole file as an Arrow table; types are found from all its rows."""
+    pc = _module()
+    if types:
+        types = {**types, **_booleans(source, columns, types, delimiter)}
+    with source.native() as stream, _Explained(source, columns, delimiter):
+        table = pc.read_csv(
+            stream,
+            read_options=pc.ReadOptions(block_size=BLOCK_SIZE),
+            parse_options=_parse_options(source, delimiter),
+            convert_options=_convert_options(columns, types),
+        )
+    if any(arrow().types.is_binary(kind) for kind in table.schema.types):
+        raise _not_utf8(source)
+    if table.num_rows == 0:
+        raise DataError(f"{source.path} has a header and no rows")
+    return table
+
+
+def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Iterator[Any]:
+    """Yield the file as Arrow batches; types that are not given are those of its first block."""
+    pa, count = arrow(), 0
+    declared = {**types, **_booleans(source, columns, types, delimiter)}
+    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared, delimiter)}
+    known = {**guessed, **declared}
+    with source.native() as stream, _Explained(source, columns, delimiter):
+        for batch in _open(source, stream, columns, known, delimiter):
+            if batch.num_rows:
+                count += batch.num_rows
+                yield pa.Table.from_batches([batch])
+    if count == 0:
+        raise DataError(f"{source.path} has a header and no rows")
+
+
+def _first_types(
+    source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
+) -> list[tuple[str, Any]]:
+    with source.native() as stream, _Explained(source, columns, delimiter):
+        schema = _open(source, stream, columns, types, delimiter).schema
+    if any(arrow().types.is_binary(kind) for kind in schema.types):
+        raise _not_utf8(source)
+    return list(zip(schema.names, schema.types, strict=True))
+
+
+def _booleans(
+    source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
+) -> dict[str, Any]:
+    """Find the columns declared as numbers that hold true and false, which have to be read as such."""
+    pa = arrow()
+    texts = {name: kind for name, kind in types.items() if pa.types.is_string(kind)}
+    if len(texts) == len(types):
+        return {}
+    first = _first_types(source, columns, texts, delimiter)
+    return {name: kind for name, kind in first if name in types and pa.types.is_boolean(kind)}
+
+
+def _general(pa: Any, kind: Any) -> Any:
+    """Return the type that later blocks are likeliest to fit: 1 may be followed by 1.5, and nothing by a number."""
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
+    pc = _module()
+    return pc.open_csv(
+        stream,
+        read_options=pc.ReadOptions(block_size=BLOCK_SIZE),
+        parse_options=_parse_options(source, delimiter),
+        convert_options=_convert_options(columns, types),
+    )
+
+
+class _Explained:
+    """Turns an error of pyarrow into one that names the file and the line."""
+
+    def __init__(self, source: Source, columns: Sequence[str], delimiter: str | None) -> None:
+        self.source, self.columns, self.delimiter = source, columns, delimiter
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, arrow().ArrowInvalid | UnicodeDecodeError):
+            return
+        text = str(error)
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
+            raise _not_utf8(self.source) from error
+        if "Expected" in text and "columns" in text:
+            raise self._ragged(text) from error
+        bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
+        if bad:
+            raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
+        raise DataError(f"{self.source.path} is not a table of text: {text}") from error
+
+    def _ragged(self, text: str) -> DataError:
+        with self.source.open() as stream:
+            rows = csv.reader(_lines(stream), delimiter=_separator(self.source, self.delimiter))
+            width = len(next(rows))
+            for row in rows:
+                if row and len(row) != width:
+                    fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
+                    return DataError(
+                        f"{self.source.path}, line {rows.line_num}: {fields} where the header has {width} columns"
+                    )
+        return DataError(f"{self.source.path} has a row of another length than its header: {text}")
+
+    def _bad_value(self, column: str, value: str) -> DataError:
+        with self.source.open() as stream:
+            rows = csv.reader(_lines(stream), delimiter=_separator(self.source, self.delimiter))
+            place = next(rows).index(column)
+            line = next((rows.line_num for row in rows if len(row) > place and row[place] == value), None)
+        where = f"{self.source.path}, line {line}" if line else str(self.source.path)
+        return DataError(
+            f"{where}: column {column!r} needs numbers, as in the rows before; got {value!r} "
+            f"(to read the column as text: types={{{column!r}: 'text'}})"
+        )
+
+
+def _not_utf8(source: Source) -> DataError:
+    with source.open() as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return DataError(
+                    f"{source.path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8"
+                )
+    return DataError(f"{source.path} needs text in UTF-8; got bytes that are not")
+
+
+def _lines(stream: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+
+
+def _separator(source: Source, delimiter: str | None) -> str:
+    if delimiter is not None and len(delimiter) != 1:
+        raise DataError(f"delimiter needs to be one character; got {delimiter!r}")
+    return delimiter or ("\t" if source.format == "tsv" else ",")
+
+
+def _parse_options(source: Source, delimiter: str | None) -> Any:
+    # Looking for quotes first costs a hundredth of the parsing, and without them parsing is faster.
+    options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
+    return _module().ParseOptions(delimiter=_separator(source, delimiter), **options)
+
+
+def _convert_options(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+    known = {name: kind for name, kind in types.items() if name in columns}
+    return _module().ConvertOptions(
+        include_columns=list(columns), column_types=known, null_values=MISSING, strings_can_be_null=True
+    )
+
+
+def _module() -> Any:
+    arrow()
+    import pyarrow.csv
+
+    return pyarrow.csv

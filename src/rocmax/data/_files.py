@@ -1,0 +1,95 @@
+"""Which format a file has, and how to open it."""
+
+from __future__ import annotations
+
+import io
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
+
+from rocmax.data._errors import DataError
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+class Source(NamedTuple):
+    """A file that is there, and how its name says it is to be read."""
+
+    path: Path
+    format: Literal["csv", "tsv", "parquet", "svmlight"]
+    compression: str | None
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the content, unpacked, for Python; what cannot be unpacked is a DataError."""
+        with self.native() as stream:
+            yield cast(BinaryIO, io.BufferedReader(stream))
+
+    @contextmanager
+    def native(self) -> Iterator[Any]:
+        """Open the content, unpacked, for pyarrow, which reads its own files faster than Python's."""
+        pa = arrow()
+        try:
+            with pa.input_stream(str(self.path), compression=self.compression) as stream:
+                yield stream
+        except OSError as error:
+            raise self.broken(error) from error
+
+    def has_quotes(self) -> bool:
+        """Whether there may be quotes, which may hide the end of a line; a packed file is not searched."""
+        if self.compression is not None or not self.path.is_file():
+            return True
+        with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b'"') >= 0
+
+    def broken(self, error: OSError) -> DataError:
+        """Say what is wrong with a file that could not be read to its end."""
+        if "runcated" in str(error) or "nd of" in str(error):
+            return DataError(f"{self.path} ends in the middle of its {self.compression} data; copy it again")
+        if self.compression is not None and error.errno is None:
+            return DataError(f"{self.path} is not a {self.compression} file, as its name says ({error})")
+        return DataError(f"{self.path} cannot be read: {error.strerror or error}")
+
+
+def find_source(path: str | Path) -> Source:
+    """Check that the file is there and tell its format by its name."""
+    path = Path(path)
+    if path.is_dir():
+        raise DataError(f"{path} is a directory; give one file")
+    if not path.exists():
+        raise DataError(f"{path} does not exist")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    kind = suffixes[-2 if compression else -1] if len(suffixes) > bool(compression) else ""
+    if kind not in FORMATS:
+        raise DataError(
+            f"{path.name!r} needs an ending that tells its format: {', '.join(FORMATS)}, "
+            f"and {', '.join(COMPRESSIONS)} after it if it is compressed"
+        )
+    if FORMATS[kind] == "parquet" and compression:
+        raise DataError(f"{path} needs to be unpacked first: parquet compresses its columns itself")
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{path} is empty")
+    return Source(path, cast(Any, FORMATS[kind]), compression)
+
+
+def arrow() -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pandas  # noqa: F401 - pyarrow hands its tables over to it
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(f"reading files needs pandas and pyarrow: pip install 'rocmax[data]' ({error})") from error
+    return pyarrow

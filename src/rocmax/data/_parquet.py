@@ -1,0 +1,43 @@
+"""Parquet files, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rocmax.data._errors import DataError, check_distinct
+from rocmax.data._files import Source, arrow
+
+BATCH_ROWS = 1 << 16
+
+
+def header(source: Source) -> list[str]:
+    """Return the names of the columns."""
+    with _open(source) as file:
+        names = list(file.schema_arrow.names)
+    check_distinct(source.path, names)
+    return names
+
+
+def parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the file as Arrow tables; no more than a row group is held."""
+    pa = arrow()
+    with _open(source) as file:
+        if file.metadata.num_rows == 0:
+            raise DataError(f"{source.path} has columns and no rows")
+        try:
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(list(columns))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"{source.path} is damaged: {error}") from error
+
+
+def _open(source: Source) -> Any:
+    pa = arrow()
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.ParquetFile(source.path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{source.path} is not a parquet file, as its name says: {error}") from error

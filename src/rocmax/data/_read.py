@@ -1,0 +1,256 @@
+"""From a file to features and labels, whole or in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.data import _csv, _parquet, _svmlight
+from rocmax.data._errors import DataError, check_columns
+from rocmax.data._files import Source, arrow, find_source
+from rocmax.data._shuffle import rebatch
+
+Kind = Literal["number", "text"]
+
+
+class Table(NamedTuple):
+    """Features, a pandas DataFrame or a CSR matrix, and labels (None if no target was asked for)."""
+
+    X: Any
+    y: NDArray[Any] | None
+
+
+def read_columns(path: str | Path, *, delimiter: str | None = None) -> list[str] | None:
+    """Return the names of the columns of a file; None for svmlight, which has no names.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    delimiter : str, optional
+        What separates the fields of a text table; by default a comma, or a tab in tsv files.
+
+    Returns
+    -------
+    list of str or None
+        The names, in order.
+    """
+    source = find_source(path)
+    if source.format == "svmlight":
+        return None
+    return _parquet.header(source) if source.format == "parquet" else _csv.header(source, delimiter)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    delimiter: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+) -> Table:
+    r"""Read a whole file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
+        (.gz, .bz2, .zst).
+    target : str, optional
+        The column with the labels. An svmlight file has its labels in front and takes no target.
+    columns : sequence of str, optional
+        The features to read, in this order; by default all columns but the target.
+    types : dict, optional
+        "number" or "text" for columns whose type is not to be guessed.
+    delimiter : str, optional
+        What separates the fields of a text table; by default a comma, or a tab in tsv files.
+    n_features : int, optional
+        Number of features of an svmlight file; by default the largest index.
+    zero_based : bool
+        Whether an svmlight file counts its features from 0, not 1.
+
+    Returns
+    -------
+    Table
+        ``X`` (DataFrame or CSR matrix) and ``y``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used; the message names the line where there is one.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "payments.csv")
+    ...     _ = path.write_text("amount,country,label\n10,FR,ok\n,DE,fraud\n")
+    ...     X, y = read_table(path, target="label")
+    >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
+    ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
+    """
+    source = find_source(path)
+    if source.format == "svmlight":
+        _no_names(source, target, columns)
+        return Table(*_svmlight.read(source, n_features, zero_based))
+    names, declared = _resolve(source, target, columns, types, delimiter)
+    if source.format == "parquet":
+        pa = arrow()
+        table = pa.concat_tables(_parquet.parts(source, names))
+    else:
+        table = _csv.read(source, names, declared, delimiter)
+    return _as_table(source, table, target, types or {})
+
+
+def iter_batches(
+    path: str | Path,
+    *,
+    target: str | None = None,
+    batch_size: int = 10_000,
+    window: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    delimiter: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+) -> Iterator[Table]:
+    r"""Read a file of any size in batches, in bounded memory.
+
+    With a ``window`` the rows come in random order: as many rows are held as the window says, shuffled, and given out.
+    Every row comes exactly once. A file that is sorted by class needs a window larger than its longest run of one
+    class, or a shuffled file.
+
+    Parameters
+    ----------
+    path : str or Path
+        As in :func:`read_table`.
+    target : str, optional
+        The column with the labels.
+    batch_size : int
+        Rows in each batch; the last one may have fewer.
+    window : int, optional
+        Rows to hold and shuffle, at least ``batch_size``; by default the order is that of the file.
+    random_state : int, numpy.random.Generator or None
+        Seed of the order.
+    columns, types, delimiter, n_features, zero_based
+        As in :func:`read_table`. Types that are not given are guessed from the first 4 MB of a text table; a later
+        row that does not fit is an error that names it. The width of an svmlight file takes a pass of its
+        own if ``n_features`` is not given.
+
+    Yields
+    ------
+    Table
+        ``X`` (DataFrame or CSR matrix) and ``y``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import iter_batches
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "numbers.csv")
+    ...     _ = path.write_text("x,label\n" + "".join(f"{i},{i % 2}\n" for i in range(5)))
+    ...     batches = [X["x"].tolist() for X, y in iter_batches(path, target="label", batch_size=2)]
+    >>> batches
+    [[0.0, 1.0], [2.0, 3.0], [4.0]]
+    """
+    for name, value in (("batch_size", batch_size), ("window", batch_size if window is None else window)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} needs an integer of at least 1; got {value!r}")
+    if window is not None and window < batch_size:
+        raise ValueError(f"window needs to be at least batch_size, {batch_size}; got {window!r}")
+    source = find_source(path)
+    if source.format == "svmlight":
+        _no_names(source, target, columns)
+        parts: Iterator[Any] = _svmlight.parts(source, n_features, zero_based)
+    else:
+        names, declared = _resolve(source, target, columns, types, delimiter)
+        pieces = (
+            _parquet.parts(source, names)
+            if source.format == "parquet"
+            else _csv.parts(source, names, declared, delimiter)
+        )
+        parts = (_as_table(source, piece, target, types or {}) for piece in pieces)
+    rng = None if window is None else np.random.default_rng(random_state)
+    return (Table(*batch) for batch in rebatch(parts, batch_size, window, rng))
+
+
+def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:
+    if target is not None or columns is not None:
+        raise DataError(f"{source.path} is an svmlight file: its labels come first and its columns have no names")
+
+
+def _resolve(
+    source: Source,
+    target: str | None,
+    columns: Sequence[str] | None,
+    types: Mapping[str, Kind] | None,
+    delimiter: str | None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the columns to read, the target last, and their Arrow types where they are declared."""
+    present = _parquet.header(source) if source.format == "parquet" else _csv.header(source, delimiter)
+    wanted = list(present if columns is None else columns)
+    check_columns(source.path, wanted + ([] if target is None else [target]), present)
+    names = [name for name in wanted if name != target] + ([] if target is None else [target])
+    pa = arrow()
+    kinds = {"number": pa.float64(), "text": pa.string()}
+    unknown = [kind for kind in (types or {}).values() if kind not in kinds]
+    if unknown:
+        raise ValueError(f"types needs 'number' or 'text' for each column; got {unknown[0]!r}")
+    return names, {name: kinds[kind] for name, kind in (types or {}).items()}
+
+
+def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
+    """Split an Arrow table into features of a few types and labels."""
+    labels = None
+    if target is not None:
+        column = table.column(target)
+        if column.null_count:
+            raise DataError(f"{source.path} needs a label in each row; column {target!r} lacks {column.null_count}")
+        labels = column.to_pandas().to_numpy()
+        table = table.drop_columns([target])
+    plain = [_plain(source, table.column(name), name, types.get(name)) for name in table.column_names]
+    return Table(arrow().table(plain, names=table.column_names).to_pandas(), labels)
+
+
+def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
+    """Cast a column to float64 or string; dates stay dates."""
+    pa = arrow()
+    kind = column.type
+    if kind == pa.float64() and declared != "text":
+        return column
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if declared is None and pa.types.is_temporal(kind):
+        return column
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_number = _is_number(kind)
+    if not (is_text or is_number or pa.types.is_temporal(kind)):
+        raise DataError(f"{source.path}: column {name!r} needs numbers, text or dates; got {kind}")
+    wanted = declared or ("text" if is_text else "number")
+    try:
+        # Whole numbers beyond 2**53 are rounded.
+        return column.cast(pa.float64(), safe=False) if wanted == "number" else column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{source.path}: column {name!r} needs {wanted}s; got {kind} ({error})") from error
+
+
+def _is_number(kind: Any) -> bool:
+    of = arrow().types
+    tests = of.is_integer, of.is_floating, of.is_boolean, of.is_null, of.is_decimal
+    return any(test(kind) for test in tests)

@@ -1,0 +1,24 @@
+"""Scores of any classifier in the direction of one class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def class_scores(estimator: Any, X: Any, index: int) -> Array:
+    """Score each row for ``classes_[index]``: by ``decision_function``, or ``predict_proba`` where there is none."""
+    if hasattr(estimator, "decision_function"):
+        return towards(estimator.decision_function(X), index)
+    return towards(estimator.predict_proba(X), index)
+
+
+def towards(response: NDArray[Any], index: int) -> Array:
+    """Turn what a classifier answers into scores for ``classes_[index]``."""
+    if response.ndim == 2:
+        return response[:, index].astype(np.float64)
+    return (response if index == 1 else -response).astype(np.float64)

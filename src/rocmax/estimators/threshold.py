@@ -1,0 +1,247 @@
+"""A threshold that keeps a limit on false positives on rows that were not trained on."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv, cross_val_predict, train_test_split
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.validation import check_is_fitted
+
+from rocmax._validate import check_target
+from rocmax.estimators._response import class_scores, towards
+from rocmax.estimators._threshold import above_order, at_fpr
+
+Array = NDArray[np.float64]
+
+
+class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""Classifier whose threshold keeps the false-positive rate below a limit, on held-out rows or with a guarantee.
+
+    A row is predicted positive if its score is above ``threshold_``. Without ``confidence`` that is the lowest
+    threshold whose false-positive rate on held-out negatives is at most ``max_fpr``: on new rows the rate is then near
+    the limit, and above it about every other time. With ``confidence`` :math:`= 1 - \delta` it is an order
+    statistic of the ``n`` held-out negatives' scores, :math:`t_{(k)}` with the smallest ``k`` for which
+
+    .. math:: P\bigl(\mathrm{FPR} > \text{max\_fpr}\bigr) \le
+        \sum_{j=k}^{n} \binom{n}{j} (1 - \text{max\_fpr})^j\, \text{max\_fpr}^{\,n-j} \le \delta.
+
+    This holds for every classifier and every distribution, if the held-out negatives are drawn like the new ones and
+    were not trained on. The probability is over the draw of the held-out negatives.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier with ``decision_function`` or ``predict_proba``.
+    max_fpr : float
+        Limit on the false-positive rate, above 0 and below 1.
+    confidence : float, optional
+        Probability with which the limit is kept, above 0 and below 1. It takes at least
+        ``log(1 - confidence) / log(1 - max_fpr)`` held-out negatives.
+    cv : float, int, cross-validation generator, iterable or "prefit"
+        Where held-out negatives come from. A float is the share of the rows, stratified, that is set aside: the
+        estimator learns from the others. "prefit" takes a fitted estimator and rows it has not seen. An integer or a
+        generator collects the scores of all folds and then fits the estimator to all rows, which uses the rows
+        better but guarantees nothing: refused if ``confidence`` is given.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int or RandomState, optional
+        Seed of the split if ``cv`` is a float.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted classifier.
+    threshold_ : float
+        Scores above it are predicted positive; the score is ``decision_function``, or the probability of the positive
+        class, in the direction of the positive class.
+    n_negatives_ : int
+        Number of held-out negatives.
+    violation_bound_ : float
+        Bound on the probability that the false-positive rate is above ``max_fpr``; NaN without ``confidence``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    positive_class_ : object
+        The class that counts as positive.
+    n_features_in_ : int
+        Number of features, if the estimator tells.
+    feature_names_in_ : ndarray
+        Names of the features, if the estimator tells.
+
+    References
+    ----------
+    X. Tong, Y. Feng and J. J. Li (2018). Neyman-Pearson classification algorithms and NP receiver operating
+    characteristics. Science Advances 4, eaao1659.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from rocmax import FPRThresholdClassifier
+    >>> X, y = make_classification(n_samples=4000, weights=[0.9], random_state=0)
+    >>> model = FPRThresholdClassifier(LogisticRegression(), max_fpr=0.02, confidence=0.95, random_state=0)
+    >>> model = model.fit(X[:2000], y[:2000])
+    >>> float(model.predict(X[2000:])[y[2000:] == 0].mean()) <= 0.02
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        max_fpr: float = 0.05,
+        *,
+        confidence: float | None = None,
+        cv: Any = 0.3,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_fpr = max_fpr
+        self.confidence = confidence
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.feature_names_in_
+
+    def fit(self, X: Any, y: Any) -> FPRThresholdClassifier:
+        """Fit the estimator and choose the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Whatever the estimator takes.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        X, y = indexable(X, y)
+        y, self.classes_, index = check_target(y, self.pos_label)
+        self.positive_class_ = self.classes_[index]
+        scores, positive = self._held_out(X, y, index)
+        self.n_negatives_ = int(np.count_nonzero(~positive))
+        self.violation_bound_ = math.nan
+        if self.confidence is None:
+            self.threshold_ = at_fpr(scores, positive, None, self.max_fpr)
+        else:
+            k, self.violation_bound_ = _order(self.n_negatives_, self.max_fpr, 1 - self.confidence)
+            self.threshold_ = above_order(scores, positive, k)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decisions.
+        """
+        check_is_fitted(self, "threshold_")
+        index = self._positive_index()
+        margin = class_scores(self.estimator_, X, index) - self.threshold_
+        return margin if index == 1 else -margin
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row: positive if its score is above the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self, "threshold_")
+        index = self._positive_index()
+        accepted = class_scores(self.estimator_, X, index) > self.threshold_
+        return self.classes_[np.where(accepted, index, 1 - index)]
+
+    def _positive_index(self) -> int:
+        return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
+
+    def _check_parameters(self) -> None:
+        limits = {"max_fpr": self.max_fpr} | ({} if self.confidence is None else {"confidence": self.confidence})
+        for name, value in limits.items():
+            if not _is_share(value):
+                raise ValueError(f"{name} needs a number above 0 and below 1; got {value!r}")
+        if not (hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "predict_proba")):
+            raise TypeError(f"estimator needs decision_function or predict_proba; {self.estimator!r} has neither")
+        single = self.cv == "prefit" if isinstance(self.cv, str) else _is_share(self.cv)
+        if isinstance(self.cv, str) and not single:
+            raise ValueError(f'cv needs a share, a number of folds, a generator or "prefit"; got {self.cv!r}')
+        if self.confidence is not None and not single:
+            raise ValueError(
+                "confidence needs negatives that one model was not trained on: "
+                f'cv as a share or "prefit"; got {self.cv!r}'
+            )
+
+    def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
+        """Fit the estimator; return scores of rows it has not seen, and which of them are positive."""
+        positive = y == self.classes_[index]
+        if isinstance(self.cv, str):
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            return class_scores(self.estimator_, X, index), positive
+        if _is_share(self.cv):
+            rows = np.arange(y.size)
+            train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=self.random_state)
+            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
+            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
+        folds = check_cv(self.cv, y, classifier=True)
+        method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
+        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method)
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        return towards(response, index), positive
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)
+
+
+def _order(n_negatives: int, max_fpr: float, delta: float) -> tuple[int, float]:
+    """Return the smallest ``k`` whose order statistic violates the limit with probability at most ``delta``."""
+    needed = math.ceil(math.log(delta) / math.log1p(-max_fpr) - 1e-9)
+    if n_negatives < needed:
+        raise ValueError(
+            f"a false-positive rate of at most {max_fpr:g} with confidence {1 - delta:g} needs at least {needed} "
+            f"held-out negatives; got {n_negatives}. Give more rows, hold out a larger share (cv), raise max_fpr or "
+            "lower confidence"
+        )
+    orders = np.arange(1, n_negatives + 1)
+    bounds = binom.sf(orders - 1, n_negatives, 1 - max_fpr)
+    k = int(orders[np.flatnonzero(bounds <= delta * (1 + 1e-9))[0]])
+    return k, float(bounds[k - 1])

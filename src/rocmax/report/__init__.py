@@ -1,0 +1,53 @@
+"""One self-contained HTML page from arrays: curves, a slider for the limit, intervals and tests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rocmax.report._view import ReportModel, TestData, view
+
+__all__ = ["ReportModel", "TestData", "render"]
+
+
+def render(models: list[ReportModel], data: TestData) -> str:
+    """Return the page.
+
+    The page has no links to other files and loads nothing. Text that comes from the user (names of files, columns
+    and labels) is escaped.
+
+    Parameters
+    ----------
+    models : list of ReportModel
+        Models with their scores on the same rows.
+    data : TestData
+        The rows.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(f"reports need jinja2: pip install 'rocmax[cli]' ({error})") from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("rocmax.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["data"] = _as_data
+    return environment.get_template("report.html.j2").render(**view(models, data))
+
+
+def _as_data(value: Any) -> Any:
+    """Write JSON that can't end the script element it stands in."""
+    import markupsafe
+
+    text = json.dumps(value, separators=(",", ":"))
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return markupsafe.Markup(text)

@@ -1,0 +1,80 @@
+"""Coordinates of the pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+WIDTH, HEIGHT = 420, 380
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 10, 46
+MAX_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes of one picture: false-positive rates from ``low`` to ``high``, true-positive rates from 0 to 1."""
+
+    title: str
+    low: float
+    high: float
+    window: tuple[float, float]
+
+    def x(self, fpr: Any) -> Any:
+        """Place of a false-positive rate."""
+        return LEFT + (fpr - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, tpr: Any) -> Any:
+        """Place of a true-positive rate."""
+        return TOP + (1 - tpr) * (HEIGHT - TOP - BOTTOM)
+
+    def frame(self) -> dict[str, Any]:
+        """Return what is drawn around the curves."""
+        start, stop = max(self.low, self.window[0]), min(self.high, self.window[1])
+        shown = self.window != (0.0, 1.0)
+        steps = np.linspace(self.low, self.high, 6)
+        return {
+            "title": self.title,
+            "width": WIDTH,
+            "height": HEIGHT,
+            "left": LEFT,
+            "right": WIDTH - RIGHT,
+            "top": TOP,
+            "bottom": HEIGHT - BOTTOM,
+            "window": (round(self.x(start), 1), round(self.x(stop) - self.x(start), 1)) if shown else None,
+            "x_ticks": [(round(self.x(rate), 1), f"{100 * rate:.3g}") for rate in steps],
+            "y_ticks": [(round(self.y(rate), 1), f"{100 * rate:.0f}") for rate in np.linspace(0, 1, 6)],
+            "diagonal": [
+                round(v, 1) for v in (self.x(self.low), self.y(self.low), self.x(self.high), self.y(self.high))
+            ],
+        }
+
+    def scale(self) -> dict[str, float]:
+        """Return what the script needs to place a mark."""
+        return {
+            "low": self.low,
+            "high": self.high,
+            "left": LEFT,
+            "right": WIDTH - RIGHT,
+            "top": TOP,
+            "bottom": HEIGHT - BOTTOM,
+        }
+
+
+def curve_path(panel: Panel, fpr: Array, tpr: Array) -> str:
+    """Return the part of a curve that a panel shows, thinned to what can be seen."""
+    inside = np.flatnonzero((fpr >= panel.low) & (fpr <= panel.high))
+    x = np.concatenate(([panel.low], fpr[inside], [panel.high]))
+    y = np.concatenate(([np.interp(panel.low, fpr, tpr)], tpr[inside], [np.interp(panel.high, fpr, tpr)]))
+    if panel.low == 0.0:
+        y[0] = 0.0
+    if x.size > MAX_POINTS:
+        # Even steps along the curve, not along one axis, so that its steep part keeps its shape.
+        way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) / (panel.high - panel.low) + np.abs(np.diff(y, prepend=y[0])))
+        keep = np.unique(np.searchsorted(way, np.linspace(0, way[-1], MAX_POINTS)))
+        x, y = x[keep], y[keep]
+    points = [f"{a:.1f} {b:.1f}" for a, b in zip(panel.x(x), panel.y(y), strict=True)]
+    return "M" + "L".join(points)

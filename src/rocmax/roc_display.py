@@ -1,0 +1,400 @@
+"""ROC curves with the window that matters, and the convergence of a fit.
+
+Displays in scikit-learn's manner: they store arrays and draw in ``plot()``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocmax._window import check_window
+from rocmax.estimators._response import class_scores
+from rocmax.metrics._bootstrap import check_level, resamples
+from rocmax.metrics._curve import Curve, score_blocks
+
+Array = NDArray[np.float64]
+# Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
+STYLES = (
+    ("#D55E00", "solid"),
+    ("#0072B2", (0, (5, 2))),
+    ("#009E73", (0, (1, 1))),
+    ("#CC79A7", (0, (5, 1.5, 1, 1.5))),
+)
+N_GRID = 400
+
+
+class RocBand(NamedTuple):
+    """One model's curve, and between which rates it lies on a grid of false-positive rates."""
+
+    name: str
+    fpr: Array
+    tpr: Array
+    grid: Array
+    low: Array
+    high: Array
+
+
+class PartialROCDisplay:
+    """ROC curves with a window of false-positive rates shaded, enlarged in an inset, and bands of uncertainty.
+
+    Use :meth:`from_predictions`, :meth:`from_estimator` or :meth:`from_cv_results` to make one.
+
+    Parameters
+    ----------
+    curves : list of RocBand
+        The models.
+    min_fpr, max_fpr : float
+        The window.
+    pos_label : object
+        The positive class, for the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes drawn on.
+    inset_ : matplotlib.axes.Axes or None
+        The enlarged window.
+    figure_ : matplotlib.figure.Figure
+        The figure.
+    lines_ : list of matplotlib.lines.Line2D
+        The curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.roc_display import PartialROCDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(500) % 5 == 0
+    >>> scores = {"good": y + rng.normal(size=500), "poor": 0.5 * y + rng.normal(size=500)}
+    >>> display = PartialROCDisplay.from_predictions(y, scores, max_fpr=0.1, n_resamples=50, random_state=0)
+    >>> [curve.name for curve in display.curves]
+    ['good', 'poor']
+    """
+
+    def __init__(
+        self, curves: list[RocBand], *, min_fpr: float = 0.0, max_fpr: float = 1.0, pos_label: Any = None
+    ) -> None:
+        check_window(min_fpr, max_fpr)
+        self.curves = curves
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.pos_label = pos_label
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike | dict[str, ArrayLike],
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 1.0,
+        n_resamples: int = 500,
+        confidence_level: float = 0.95,
+        random_state: int | np.random.Generator | None = None,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+        name: str = "model",
+        ax: Any = None,
+        **options: Any,
+    ) -> PartialROCDisplay:
+        """Draw the curves of one or several models from their scores on the same rows.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Two classes, of any type.
+        y_score : array-like of shape (n_samples,) or dict of str to array-like
+            Scores of a model, or of several by name.
+        min_fpr, max_fpr : float
+            The window.
+        n_resamples : int
+            Resamples of the stratified bootstrap that the bands come from; 0 for no bands.
+        confidence_level : float
+            Of the band, at each false-positive rate by itself.
+        random_state : int, Generator or None
+            Seed of the bootstrap.
+        sample_weight : array-like of shape (n_samples,), optional
+            Number of copies of each row.
+        pos_label : object, optional
+            The positive class; the larger label if None.
+        name : str
+            Name of a single model.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+        **options
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        PartialROCDisplay
+            The display, drawn.
+        """
+        check_level(confidence_level)
+        named = y_score if isinstance(y_score, dict) else {name: y_score}
+        rng = np.random.default_rng(random_state)
+        curves = []
+        for label, scores in named.items():
+            blocks = score_blocks(y_true, scores, sample_weight, pos_label)
+            grid = _grid(max_fpr)
+            drawn = np.array([_heights(draw.curve(), grid) for draw in resamples(blocks, n_resamples, rng)])
+            tail = (1 - confidence_level) / 2
+            low, high = np.quantile(drawn, [tail, 1 - tail], axis=0) if n_resamples else np.empty((2, 0))
+            curve = blocks.curve()
+            curves.append(RocBand(label, curve.fp / curve.n, curve.tp / curve.m, grid, low, high))
+        return cls(curves, min_fpr=min_fpr, max_fpr=max_fpr, pos_label=pos_label).plot(ax, **options)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
+    ) -> PartialROCDisplay:
+        """Draw the curves of one fitted classifier, or of several in a dict, on rows with labels.
+
+        Parameters
+        ----------
+        estimator : classifier or dict of str to classifier
+            Fitted, with ``decision_function`` or ``predict_proba``.
+        X : array-like
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        pos_label : object, optional
+            The positive class; the larger label if None.
+        **options
+            Options of :meth:`from_predictions`.
+
+        Returns
+        -------
+        PartialROCDisplay
+            The display, drawn.
+        """
+        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
+        scores: dict[str, Any] = {name: _scores(model, X, pos_label) for name, model in named.items()}
+        return cls.from_predictions(y, scores, pos_label=pos_label, **options)
+
+    @classmethod
+    def from_cv_results(
+        cls,
+        cv_results: dict[str, Any],
+        X: Any,
+        y: ArrayLike,
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 1.0,
+        pos_label: Any = None,
+        name: str = "mean of the folds",
+        ax: Any = None,
+        **options: Any,
+    ) -> PartialROCDisplay:
+        """Draw the mean curve of the folds of ``cross_validate``, with a band of one standard deviation.
+
+        Parameters
+        ----------
+        cv_results : dict
+            What ``cross_validate(..., return_estimator=True, return_indices=True)`` gave.
+        X, y : array-like
+            The rows and classes that it was given.
+        min_fpr, max_fpr : float
+            The window.
+        pos_label : object, optional
+            The positive class; the larger label if None.
+        name : str
+            Name of the curve.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+        **options
+            Options of :meth:`plot`.
+
+        Returns
+        -------
+        PartialROCDisplay
+            The display, drawn.
+        """
+        from sklearn.utils import _safe_indexing
+
+        if "estimator" not in cv_results or "indices" not in cv_results:
+            raise ValueError("cv_results needs cross_validate(..., return_estimator=True, return_indices=True)")
+        grid, labels, heights = _grid(max_fpr), np.asarray(y), []
+        for model, test in zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True):
+            scores = _scores(model, _safe_indexing(X, test), pos_label)
+            heights.append(_heights(score_blocks(labels[test], scores, None, pos_label).curve(), grid))
+        mean, spread = np.mean(heights, axis=0), np.std(heights, axis=0, ddof=1)
+        low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
+        curve = RocBand(name, np.append(0.0, grid), np.append(0.0, mean), grid, low, high)
+        return cls([curve], min_fpr=min_fpr, max_fpr=max_fpr, pos_label=pos_label).plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, inset: bool | None = None, scale: str = "linear") -> PartialROCDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+        inset : bool, optional
+            Whether to enlarge the window; by default where it is at most a third of the axis.
+        scale : {"linear", "log"}
+            Of the false-positive rates in the inset.
+
+        Returns
+        -------
+        PartialROCDisplay
+            This display.
+        """
+        if scale not in ("linear", "log"):
+            raise ValueError(f'scale needs to be "linear" or "log"; got {scale!r}')
+        ax = _axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_ = self._draw(ax)
+        ax.plot([0, 1], [0, 1], color="0.75", linewidth=1, zorder=0)
+        positive = "" if self.pos_label is None else f" of {self.pos_label}"
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="False-positive rate", ylabel=f"True-positive rate{positive}")
+        ax.set_aspect("equal")
+        self.inset_ = None
+        if inset or (inset is None and self.max_fpr - self.min_fpr <= 1 / 3):
+            self.inset_ = self._enlarge(ax, scale)
+        place = "upper center" if self.inset_ is not None else "lower right"
+        anchor = {"bbox_to_anchor": (0.5, 1.02 + 0.07 * len(self.curves))} if self.inset_ is not None else {}
+        ax.legend(loc=place, frameon=False, **anchor)
+        return self
+
+    def _draw(self, ax: Any) -> list[Any]:
+        if (self.min_fpr, self.max_fpr) != (0.0, 1.0):
+            ax.axvspan(self.min_fpr, self.max_fpr, color="#F0E442", alpha=0.3, linewidth=0, zorder=0)
+        lines = []
+        for number, curve in enumerate(self.curves):
+            color, dashes = STYLES[number % len(STYLES)]
+            lines += ax.plot(curve.fpr, curve.tpr, color=color, linestyle=dashes, linewidth=1.8, label=curve.name)
+            if curve.low.size:
+                ax.fill_between(curve.grid, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
+        return lines
+
+    def _enlarge(self, ax: Any, scale: str) -> Any:
+        """Draw the window again in the empty corner below the curves."""
+        inset = ax.inset_axes((0.42, 0.09, 0.55, 0.5))
+        self._draw(inset)
+        start = self.min_fpr
+        if scale == "log":
+            steps = min(curve.fpr[curve.fpr > 0].min() for curve in self.curves)
+            start = max(start, min(steps, self.max_fpr / 10))
+            inset.set_xscale("log")
+        top = max(
+            float(np.max(curve.high[curve.grid <= self.max_fpr], initial=0.0))
+            if curve.high.size
+            else float(np.interp(self.max_fpr, curve.fpr, curve.tpr))
+            for curve in self.curves
+        )
+        inset.set(xlim=(start, self.max_fpr), ylim=(0, min(1.0, 1.05 * top) or 1.0))
+        inset.tick_params(labelsize="small")
+        ax.indicate_inset_zoom(inset, edgecolor="0.4")
+        return inset
+
+
+class ConvergenceDisplay:
+    """Objective of a fit, and the certified bound below it, along the solver's iterations.
+
+    Use :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    passes : ndarray
+        Passes over the data.
+    objective, bound : ndarray
+        The objective, and the lower bound on its minimum (NaN or infinite where there is none).
+    name : str
+        Name of the fit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes drawn on.
+    figure_ : matplotlib.figure.Figure
+        The figure.
+    """
+
+    def __init__(self, passes: Array, objective: Array, bound: Array, name: str = "") -> None:
+        self.passes = passes
+        self.objective = objective
+        self.bound = bound
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw the trace of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``trace_``.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, drawn.
+        """
+        trace = getattr(estimator, "trace_", None)
+        if not trace:
+            raise ValueError(
+                f"{type(estimator).__name__} has no trace of its fit; fit it first, or use one that keeps it"
+            )
+        passes, objective, bound = (
+            np.array([float(getattr(step, key)) for step in trace]) for key in ("passes", "objective", "bound")
+        )
+        return cls(passes, objective, bound, type(estimator).__name__).plot(ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            This display.
+        """
+        ax = _axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.plot(self.passes, self.objective, color=STYLES[0][0], marker=".", label="objective")
+        known = np.isfinite(self.bound)
+        if known.any():
+            best = np.maximum.accumulate(self.bound[known])
+            ax.plot(
+                self.passes[known], best, color=STYLES[1][0], marker=".", linestyle=STYLES[1][1], label="lower bound"
+            )
+            ax.fill_between(self.passes[known], best, self.objective[known], color="0.5", alpha=0.12, linewidth=0)
+        ax.set(xlabel="Passes over the data", ylabel="Objective", title=self.name)
+        ax.legend(frameon=False)
+        return self
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"displays need matplotlib: pip install 'rocmax[plot]' ({error})") from error
+    return plt.subplots(figsize=(6.4, 6.0), layout="constrained")[1]
+
+
+def _grid(max_fpr: float) -> Array:
+    """Return the false-positive rates of a band: even over the axis, and denser in the window."""
+    return np.unique(np.concatenate((np.linspace(0, 1, N_GRID + 1), np.geomspace(max_fpr / 100, max_fpr, N_GRID // 2))))
+
+
+def _heights(curve: Curve, grid: Array) -> Array:
+    """TPR at each rate, straight lines through ties; the top of a vertical step."""
+    fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
+    last = np.append(np.diff(fpr) > 0, True)
+    return np.interp(grid, fpr[last], tpr[last])
+
+
+def _scores(model: Any, X: Any, pos_label: Any) -> Array:
+    """Return scores in the direction of the positive class."""
+    return class_scores(model, X, 1 if pos_label is None else int(model.classes_[1] == pos_label))

@@ -1,0 +1,27 @@
+"""A table like those that users have: mixed types, missing values, names that need care."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+def payments(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    fraud = rng.random(n_rows) < 0.15
+    frame = pd.DataFrame(
+        {
+            "amount": (rng.lognormal(size=n_rows) + fraud).round(3),
+            "age": rng.integers(18, 90, n_rows).astype(float),
+            "country": rng.choice(["FR", "DE", "IT", "<b>é</b>"], n_rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "online": rng.choice(["true", "false"], n_rows),
+            SCRIPT: (rng.normal(size=n_rows) + 1.5 * fraud).round(3),
+            "since": pd.date_range("2020", periods=n_rows, freq="h").strftime("%Y-%m-%d"),
+            "customer": [f"c{i}" for i in rng.integers(0, n_rows // 4, n_rows)],
+        }
+    )
+    frame.loc[rng.random(n_rows) < 0.1, "age"] = np.nan
+    frame.loc[rng.random(n_rows) < 0.05, "country"] = None
+    return frame.assign(label=np.where(fraud, "fraud", "ok"))

@@ -1,0 +1,236 @@
+"""DeLong's variance, paired tests, and whether intervals and tests do what their level says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import logit
+from scipy.stats import norm
+
+from rocmax import metrics
+
+WINDOWS = [(0.0, 1.0), (0.0, 0.13), (0.07, 0.41), (0.33, 1.0)]
+every_window = pytest.mark.parametrize("window", WINDOWS)
+
+
+def standard_error(interval, area, level=0.95):
+    """Standard error that an interval on the logit scale was made from."""
+    return (logit(interval[1]) - logit(interval[0])) / 2 / norm.ppf((1 + level) / 2) * area * (1 - area)
+
+
+def sample(n_negative=40, n_positive=25, seed=0, digits=None):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [n_negative, n_positive])
+    scores = rng.normal(size=y.size) + y
+    other = 0.5 * scores + rng.normal(size=y.size)
+    return (y, scores, other) if digits is None else (y, scores.round(digits), other.round(digits))
+
+
+def delong_covariance(y, *models):
+    """Transcription of the paper: structural components from the full table of pairs."""
+    tables = []
+    for scores in models:
+        x, z = scores[y == 1], scores[y == 0]
+        psi = (x[:, None] > z[None, :]) + 0.5 * (x[:, None] == z[None, :])
+        tables.append((psi.mean(axis=1), psi.mean(axis=0)))
+    by_positive, by_negative = (np.cov([table[i] for table in tables]) for i in (0, 1))
+    return np.atleast_2d(by_positive / np.sum(y == 1) + by_negative / np.sum(y == 0))
+
+
+@pytest.mark.parametrize("digits", [None, 1, 0])
+def test_delong_equals_the_papers_formula(digits):
+    y, first, second = sample(digits=digits)
+    covariance = delong_covariance(y, first, second)
+    for i, scores in enumerate((first, second)):
+        area = metrics.roc_auc_score(y, scores)
+        got = standard_error(metrics.delong_interval(y, scores), area)
+        assert got == pytest.approx(np.sqrt(covariance[i, i]), rel=1e-9)
+    result = metrics.delong_test(y, first, second)
+    error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert result.difference == pytest.approx(metrics.roc_auc_score(y, first) - metrics.roc_auc_score(y, second))
+    assert result.pvalue == pytest.approx(2 * norm.sf(abs(result.difference) / error))
+    assert result.high - result.low == pytest.approx(2 * norm.ppf(0.975) * error)
+
+
+def test_delong_on_hanley_and_mcneils_ratings():
+    """Stata's manual (roctab) gives 0.8932 with a DeLong standard error of 0.0307 for these 109 ratings."""
+    ratings = np.concatenate([np.repeat(np.arange(5), [33, 6, 6, 11, 2]), np.repeat(np.arange(5), [3, 2, 2, 11, 33])])
+    y = np.repeat([0, 1], [58, 51])
+    area = metrics.roc_auc_score(y, ratings)
+    assert area == pytest.approx(0.8932, abs=5e-5)
+    assert standard_error(metrics.delong_interval(y, ratings), area) == pytest.approx(0.0307, abs=5e-5)
+
+
+@every_window
+def test_the_variance_is_that_of_the_influence_of_the_rows(window):
+    """The influence of a row is the slope of the measure in the weight of that row."""
+    y, scores, _ = sample()
+    a, b = window
+
+    def measure(weight):
+        return metrics.partial_auc_score(y, scores, min_fpr=a, max_fpr=b, sample_weight=weight)
+
+    slopes, step = np.empty(y.size), 1e-6
+    for i in range(y.size):
+        up, down = np.ones(y.size), np.ones(y.size)
+        up[i], down[i] = 1 + step, 1 - step
+        slopes[i] = (measure(up) - measure(down)) / (2 * step)
+    variance = 0.0
+    for label in (0, 1):
+        influence = slopes[y == label] * np.sum(y == label)
+        assert influence.mean() == pytest.approx(0, abs=1e-6)
+        variance += influence.var(ddof=1) / influence.size
+    interval = metrics.delong_interval(y, scores, min_fpr=a, max_fpr=b)
+    assert standard_error(interval, measure(None)) == pytest.approx(np.sqrt(variance), rel=1e-5)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    values=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
+    other=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
+    window=st.sampled_from(WINDOWS),
+)
+def test_weights_are_copies_and_the_area_is_the_measure(values, other, window):
+    scores, weight = np.array(values + other).T
+    y = np.repeat([0, 1], [len(values), len(other)])
+    copies = np.repeat(np.arange(y.size), weight)
+    limits = dict(zip(("min_fpr", "max_fpr"), window, strict=True))
+    got = metrics.delong_interval(y, scores, sample_weight=weight, **limits)
+    assert got == pytest.approx(metrics.delong_interval(y[copies], scores[copies], **limits), abs=1e-9)
+    area = metrics.partial_auc_score(y, scores, sample_weight=weight, **limits)
+    assert got[0] - 1e-12 <= area <= got[1] + 1e-12
+    shifted = metrics.delong_test(y, 3 * scores + 1, scores, sample_weight=weight, **limits)
+    assert shifted.difference == pytest.approx(0, abs=1e-12)
+    assert shifted.pvalue == 1.0
+
+
+def test_a_perfect_ranking_has_no_estimated_variance():
+    assert metrics.delong_interval([0, 0, 1, 1], [1, 2, 3, 4]) == (1.0, 1.0)
+    assert metrics.delong_test([0, 0, 1, 1], [1, 2, 3, 4], [4, 3, 2, 1]) == (1.0, 1.0, 1.0, 0.0)
+
+
+def test_one_row_of_a_class_is_not_enough():
+    with pytest.raises(ValueError, match="at least two rows of each class; got weights that sum to 1"):
+        metrics.delong_interval([0, 0, 1], [1, 2, 3])
+    with pytest.raises(ValueError, match="confidence_level needs"):
+        metrics.delong_interval([0, 0, 1, 1], [1, 2, 3, 4], confidence_level=1.0)
+
+
+def test_the_positive_class_of_the_tests():
+    y, first, second = sample()
+    named = np.where(y == 1, "fraud", "ok")
+    for test in (metrics.delong_test, lambda *a, **k: metrics.bootstrap_test("roc_auc", *a, random_state=0, **k)):
+        assert test(named, first, second, pos_label="fraud") == test(y, first, second)
+        swapped = test(y, second, first)
+        assert swapped.difference == pytest.approx(-test(y, first, second).difference)
+
+
+def test_paired_bootstrap_agrees_with_redrawn_rows():
+    y, first, second = sample(60, 50)
+    x, z = (np.stack([first[y == label], second[y == label]]) for label in (1, 0))
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(3000):
+        i, j = rng.integers(50, size=50), rng.integers(60, size=60)
+        drawn.append(
+            metrics.partial_auc_score(y, np.concatenate([z[0][j], x[0][i]]), max_fpr=0.3)
+            - metrics.partial_auc_score(y, np.concatenate([z[1][j], x[1][i]]), max_fpr=0.3)
+        )
+    got = metrics.bootstrap_test("partial_auc", y, first, second, max_fpr=0.3, n_resamples=3000, random_state=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (got.low, got.high) == pytest.approx((low, high), abs=0.1 * (high - low))
+    assert got.pvalue == pytest.approx(2 * min(np.mean(np.array(drawn) <= 0), np.mean(np.array(drawn) >= 0)), abs=0.03)
+
+
+def test_a_paired_test_is_sharper_than_two_intervals():
+    y, first, _ = sample(300, 200)
+    second = first + 0.3 * np.random.default_rng(1).normal(size=y.size)
+    result = metrics.bootstrap_test("roc_auc", y, first, second, random_state=0)
+    low, high = metrics.bootstrap_interval("roc_auc", y, first, random_state=0)
+    assert result.high - result.low < 0.6 * (high - low)
+    assert metrics.bootstrap_test("roc_auc", y, first, first, n_resamples=50, random_state=0).pvalue == 1.0
+
+
+# Negatives N(0, 1), positives N(SHIFT, 1): everything about the population is known.
+SHIFT, N_POSITIVE, N_NEGATIVE = 1.3, 200, 800
+
+
+def true_rate(f):
+    return norm.sf(norm.isf(f) - SHIFT)
+
+
+def true_precision(k):
+    share = N_POSITIVE / (N_POSITIVE + N_NEGATIVE)
+    at = brentq(lambda t: share * norm.sf(t - SHIFT) + (1 - share) * norm.sf(t) - k, -9, 9)
+    return share * norm.sf(at - SHIFT) / k
+
+
+TRUTH = {
+    "roc_auc": ({}, norm.cdf(SHIFT / np.sqrt(2))),
+    "partial_auc": ({"min_fpr": 0.02, "max_fpr": 0.2}, quad(true_rate, 0.02, 0.2)[0] / 0.18),
+    "two_way_partial_auc": (
+        {"min_tpr": 0.4, "max_fpr": 0.4},
+        quad(lambda f: max(true_rate(f) - 0.4, 0), 0, 0.4, limit=200)[0] / 0.24,
+    ),
+    "tpr_at_fpr": ({"max_fpr": 0.1}, true_rate(0.1)),
+    "fpr_at_tpr": ({"min_tpr": 0.7}, norm.sf(norm.isf(0.7) + SHIFT)),
+    "precision_at_k": ({"k": 0.1}, true_precision(0.1)),
+    "break_even_point": ({}, true_precision(N_POSITIVE / (N_POSITIVE + N_NEGATIVE))),
+    "g_mean": ({}, np.sqrt(norm.cdf(SHIFT / 2) ** 2)),
+}
+
+
+def draw(rng):
+    y = np.repeat([0, 1], [N_NEGATIVE, N_POSITIVE])
+    return y, rng.normal(size=y.size) + SHIFT * y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRUTH)
+def test_coverage_of_bootstrap_intervals(name):
+    params, truth = TRUTH[name]
+    rng = np.random.default_rng(2)
+    covered = []
+    for _ in range(400):
+        y, scores = draw(rng)
+        values = (scores > SHIFT / 2).astype(int) if name == "g_mean" else scores
+        low, high = metrics.bootstrap_interval(name, y, values, n_resamples=200, random_state=rng, **params)
+        covered.append(low <= truth <= high)
+    assert 0.93 <= np.mean(covered) <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.02, 0.2), (0.0, 0.1)])
+def test_coverage_of_delong_intervals(window):
+    truth = quad(true_rate, *window)[0] / (window[1] - window[0])
+    rng = np.random.default_rng(3)
+    covered = []
+    for _ in range(2000):
+        low, high = metrics.delong_interval(*draw(rng), min_fpr=window[0], max_fpr=window[1])
+        covered.append(low <= truth <= high)
+    assert 0.93 <= np.mean(covered) <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.1)])
+def test_paired_tests_reject_as_often_as_they_say(window):
+    """Two models of the same quality: a p-value below 0.05 in 5 % of the samples."""
+    limits = dict(zip(("min_fpr", "max_fpr"), window, strict=True))
+    rng = np.random.default_rng(4)
+    pvalues = {"delong": [], "bootstrap": []}
+    for i in range(1500):
+        y, first = draw(rng)
+        shared = first - SHIFT * y
+        second = 0.8 * shared + 0.6 * rng.normal(size=y.size) + SHIFT * y
+        pvalues["delong"].append(metrics.delong_test(y, first, second, **limits).pvalue)
+        if i < 250:
+            result = metrics.bootstrap_test(
+                "partial_auc", y, first, second, n_resamples=200, random_state=rng, **limits
+            )
+            pvalues["bootstrap"].append(result.pvalue)
+    assert 0.03 <= np.mean(np.array(pvalues["delong"]) < 0.05) <= 0.07
+    assert 0.02 <= np.mean(np.array(pvalues["bootstrap"]) < 0.05) <= 0.085

@@ -1,0 +1,124 @@
+"""Displays: what they store is what they draw."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_curve
+from sklearn.model_selection import cross_validate
+from sklearn.naive_bayes import GaussianNB
+
+from rocmax import AUCClassifier, ConvergenceDisplay, PartialAUCClassifier, PartialROCDisplay, metrics
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 5 == 0
+    return rng.normal(size=(600, 3)) + y[:, None], np.where(y, "fraud", "ok")
+
+
+def test_curves_are_those_of_scikit_learn(problem):
+    X, y = problem
+    model = LogisticRegression().fit(X, y)
+    display = PartialROCDisplay.from_estimator(
+        model, X, y, max_fpr=0.1, pos_label="fraud", n_resamples=20, random_state=0
+    )
+    (curve,), (line,) = display.curves, display.lines_
+    fpr, tpr, _ = roc_curve(y == "fraud", -model.decision_function(X), drop_intermediate=False)
+    np.testing.assert_allclose(curve.fpr, fpr)
+    np.testing.assert_allclose(curve.tpr, tpr)
+    np.testing.assert_allclose(line.get_xdata(), fpr)
+    np.testing.assert_allclose(line.get_ydata(), tpr)
+    assert display.inset_.get_xlim() == (0, 0.1)
+    assert "fraud" in display.ax_.get_ylabel()
+    assert display.ax_.get_legend().get_texts()[0].get_text() == "LogisticRegression"
+
+
+def test_the_band_holds_the_curve_and_narrows_with_more_rows():
+    rng = np.random.default_rng(0)
+    widths = []
+    for size in (300, 6000):
+        y = np.arange(size) % 5 == 0
+        s = rng.normal(size=size) + y
+        display = PartialROCDisplay.from_predictions(y, s, max_fpr=0.2, n_resamples=200, random_state=0)
+        (curve,) = display.curves
+        assert np.all(curve.low <= curve.high)
+        # At one rate the band is the bootstrap of the height there.
+        place = np.searchsorted(curve.grid, 0.2)
+        expected = metrics.bootstrap_interval("tpr_at_fpr", y, s, max_fpr=0.2, n_resamples=1000, random_state=1)
+        assert (curve.low[place], curve.high[place]) == pytest.approx(expected, abs=0.35 * (expected[1] - expected[0]))
+        widths.append(np.mean(curve.high - curve.low))
+    assert widths[1] < 0.4 * widths[0]
+
+
+def test_several_models_a_given_axis_and_no_bands(problem):
+    X, y = problem
+    models = {"nb": GaussianNB().fit(X, y), "pauc": PartialAUCClassifier(pos_label="fraud").fit(X, y)}
+    _, ax = plt.subplots()
+    display = PartialROCDisplay.from_estimator(
+        models, X, y, min_fpr=0.05, max_fpr=0.9, n_resamples=0, ax=ax, pos_label="fraud"
+    )
+    assert display.ax_ is ax
+    assert display.inset_ is None
+    assert [line.get_label() for line in display.lines_] == ["nb", "pauc"]
+    assert all(curve.low.size == 0 for curve in display.curves)
+    colors = {line.get_color() for line in display.lines_}
+    assert len(colors) == 2
+    assert PartialROCDisplay(display.curves, max_fpr=0.9).plot(inset=True, scale="log").inset_.get_xscale() == "log"
+
+
+def test_folds(problem):
+    X, y = problem
+    results = cross_validate(LogisticRegression(), X, y, cv=4, return_estimator=True, return_indices=True)
+    display = PartialROCDisplay.from_cv_results(results, X, y, max_fpr=0.2, pos_label="fraud")
+    (curve,) = display.curves
+    heights = []
+    for model, test in zip(results["estimator"], results["indices"]["test"], strict=True):
+        scores = -model.decision_function(X[test])
+        heights.append(metrics.tpr_at_fpr(y[test], scores, max_fpr=0.5, pos_label="fraud"))
+    place = np.searchsorted(curve.fpr, 0.5)
+    assert curve.tpr[place] == pytest.approx(np.mean(heights), abs=0.02)
+    with pytest.raises(ValueError, match="return_estimator=True"):
+        PartialROCDisplay.from_cv_results({"test_score": []}, X, y)
+
+
+def test_convergence_of_a_fit(problem):
+    X, y = problem
+    model = AUCClassifier().fit(X, y)
+    display = ConvergenceDisplay.from_estimator(model)
+    assert display.objective.tolist() == [step.objective for step in model.trace_]
+    assert len(display.ax_.get_lines()) == 2
+    bound = display.ax_.get_lines()[1].get_ydata()
+    assert np.all(np.diff(bound) >= 0)
+    assert display.objective[-1] - bound[-1] <= 1e-3 * display.objective[-1] * 1.01
+    # A loss that is not convex has no bound.
+    free = ConvergenceDisplay.from_estimator(PartialAUCClassifier(pos_label="fraud").fit(X, y))
+    assert len(free.ax_.get_lines()) == 1
+    with pytest.raises(ValueError, match="LogisticRegression has no trace"):
+        ConvergenceDisplay.from_estimator(LogisticRegression().fit(X, y))
+
+
+def test_bad_options(problem, monkeypatch):
+    X, y = problem
+    scores = X[:, 0]
+    with pytest.raises(ValueError, match="min_fpr < max_fpr"):
+        PartialROCDisplay.from_predictions(y, scores, min_fpr=0.3, max_fpr=0.2)
+    with pytest.raises(ValueError, match='"linear" or "log"'):
+        PartialROCDisplay.from_predictions(y, scores, n_resamples=0, scale="cubic")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"rocmax\[plot\]"):
+        PartialROCDisplay.from_predictions(y, scores, n_resamples=0)
