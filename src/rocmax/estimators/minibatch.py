@@ -276,7 +276,8 @@ class MiniBatchClassifier(LinearScoreClassifier):
         rows = order[held:]
         if np.unique(data.positive[rows]).size < 2:
             raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
-        passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS * self.buffer_size // rows.size))
+        per_pass = n_batches(rows.size, self.buffer_size)
+        passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
         steps, trace = self.make_steps(data.X.shape[1]), []
         n_skipped = 0
         for n_iter in range(1, passes + 1):
@@ -305,13 +306,13 @@ class MiniBatchClassifier(LinearScoreClassifier):
         rows = rng.permutation(rows)
         if self.reservoir_size is None:
             # Batches of equal size, none of them a small rest.
-            for part in np.array_split(rows, max(1, round(rows.size / self.buffer_size))):
+            for part in np.array_split(rows, n_batches(rows.size, self.buffer_size)):
                 yield data.X[part], data.positive[part], None
             return
         positives = rows[data.positive[rows]]
         negatives = rows[~data.positive[rows]]
         sample = data.X[positives[: self.reservoir_size]]
-        for part in np.array_split(negatives, max(1, round(negatives.size / self.buffer_size))):
+        for part in np.array_split(negatives, n_batches(negatives.size, self.buffer_size)):
             yield with_sample(sample, data.X[part], self.measure, positives.size / negatives.size)
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -390,6 +391,11 @@ class _Stream:
             return 0.0
         data = TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(0))
         return estimator._threshold(data, X @ w)
+
+
+def n_batches(n_rows: int, size: int) -> int:
+    """Return how many batches of about one size the rows make."""
+    return max(1, round(n_rows / size))
 
 
 def with_sample(sample: Any, negatives: Any, measure: str, ratio: float) -> tuple[Any, Bools, Array | None]:
