@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rocmax import (
+    ROCSVC,
     AUCClassifier,
     BreakEvenClassifier,
     FBetaClassifier,
@@ -11,6 +12,7 @@ from rocmax import (
     PartialAUCClassifier,
     PartialAUCClassifierCV,
     PrecisionAtKClassifier,
+    TwoNormSVC,
 )
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
@@ -31,6 +33,9 @@ ESTIMATORS = [
     PartialAUCClassifier(penalty="l1", radius=1.0, tol=1e-8),
     PartialAUCClassifier(loss="tight", penalty="elasticnet", radius=1.0, tol=1e-8),
     PartialAUCClassifier(0.02, 0.15, loss="structural", penalty="l2", radius=1.0, tol=1e-8),
+    ROCSVC(tol=1e-11),
+    ROCSVC("linear", C=0.1, tol=1e-11),
+    TwoNormSVC(tol=1e-10),
 ]
 
 

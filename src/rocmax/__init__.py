@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rocmax.estimators import (
+        ROCSVC,
         AUCClassifier,
         BreakEvenClassifier,
         FBetaClassifier,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         PartialAUCClassifier,
         PartialAUCClassifierCV,
         PrecisionAtKClassifier,
+        TwoNormSVC,
         partial_auc_path,
     )
     from rocmax.plots import PartialAUCPathDisplay
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULE_OF = {
+    "ROCSVC": "rocmax.estimators",
+    "TwoNormSVC": "rocmax.estimators",
     "AUCClassifier": "rocmax.estimators",
     "BreakEvenClassifier": "rocmax.estimators",
     "FBetaClassifier": "rocmax.estimators",
@@ -40,6 +44,7 @@ _MODULE_OF = {
 }
 
 __all__ = [
+    "ROCSVC",
     "AUCClassifier",
     "BreakEvenClassifier",
     "FBetaClassifier",
@@ -49,6 +54,7 @@ __all__ = [
     "PartialAUCClassifierCV",
     "PartialAUCPathDisplay",
     "PrecisionAtKClassifier",
+    "TwoNormSVC",
     "__version__",
     "losses",
     "metrics",

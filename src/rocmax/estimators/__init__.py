@@ -7,11 +7,13 @@ from rocmax.estimators.composed import (
     PrecisionAtKClassifier,
 )
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
+from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
 
 __all__ = [
+    "ROCSVC",
     "AUCClassifier",
     "BreakEvenClassifier",
     "FBetaClassifier",
@@ -21,5 +23,6 @@ __all__ = [
     "PartialAUCClassifierCV",
     "PartialAUCPath",
     "PrecisionAtKClassifier",
+    "TwoNormSVC",
     "partial_auc_path",
 ]
