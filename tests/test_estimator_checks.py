@@ -6,12 +6,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rocmax import (
     ROCSVC,
     AUCClassifier,
+    AUCTreeClassifier,
     BreakEvenClassifier,
     FBetaClassifier,
     GMeanClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
+    PAUCBoostClassifier,
     PrecisionAtKClassifier,
+    RankBoostClassifier,
     TwoNormSVC,
 )
 
@@ -36,6 +39,9 @@ ESTIMATORS = [
     ROCSVC(tol=1e-11),
     ROCSVC("linear", C=0.1, tol=1e-11),
     TwoNormSVC(tol=1e-10),
+    RankBoostClassifier(20),
+    AUCTreeClassifier(),
+    PAUCBoostClassifier(n_estimators=20),
 ]
 
 

@@ -3,13 +3,13 @@
 import clarabel
 import numpy as np
 import pytest
-from oracles_qp import solve_cone
 from scipy import optimize, sparse
 from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
+from oracles_qp import solve_cone
 from rocmax import ROCSVC, AUCClassifier, TwoNormSVC
 from rocmax.estimators.kernel import neighbor_pairs
 from rocmax.losses.pair_sums import ListedPairs, SortedPairs
@@ -108,12 +108,8 @@ def test_neighbour_pairs_equal_a_slow_transcription():
     positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
     chosen = set()
     for j in negative:
-        chosen |= set(sorted(positive, key=lambda i: np.linalg.norm(X[i] - X[j]))[:3])  # noqa: B023
-    expected = {
-        (i, j)
-        for i in chosen
-        for j in sorted(negative, key=lambda j: np.linalg.norm(X[i] - X[j]))[:3]  # noqa: B023
-    }
+        chosen |= set(sorted(positive, key=lambda i: np.linalg.norm(X[i] - X[j]))[:3])
+    expected = {(i, j) for i in chosen for j in sorted(negative, key=lambda j: np.linalg.norm(X[i] - X[j]))[:3]}
     assert set(zip(first, second, strict=True)) == expected
     assert first.size == len(expected)
 
@@ -163,9 +159,7 @@ def test_precomputed_callable_and_csr_agree(estimator):
     estimator.set_params(kernel=lambda A, B: rbf_kernel(A, B, gamma=0.3))
     np.testing.assert_allclose(estimator.fit(X, y).decision_function(X[:7]), expected, atol=1e-6)
     estimator.set_params(kernel="rbf")
-    np.testing.assert_allclose(
-        estimator.fit(X, y, sample_weight=weight).decision_function(X[:7]), dropped, atol=1e-6
-    )
+    np.testing.assert_allclose(estimator.fit(X, y, sample_weight=weight).decision_function(X[:7]), dropped, atol=1e-6)
     sparse_X = sparse.csr_array(X)
     np.testing.assert_allclose(estimator.fit(sparse_X, y).decision_function(sparse_X[:7]), expected, atol=1e-6)
 
@@ -196,7 +190,14 @@ def test_a_matrix_that_is_no_kernel_is_refused():
         TwoNormSVC("precomputed").fit(bad, y)
     with pytest.raises(ValueError, match="kernel needs one of"):
         ROCSVC("cosine-ish").fit(X, y)
-    for name, value in (("C", 0), ("margin", -1.0), ("n_neighbors", 0), ("gamma", -2.0), ("degree", 1.5), ("coef0", "a")):
+    for name, value in (
+        ("C", 0),
+        ("margin", -1.0),
+        ("n_neighbors", 0),
+        ("gamma", -2.0),
+        ("degree", 1.5),
+        ("coef0", "a"),
+    ):
         with pytest.raises(ValueError, match=name):
             ROCSVC(**{name: value}).fit(X, y)
 

@@ -39,9 +39,7 @@ class Kernel:
         Constant of "poly" and "sigmoid".
     """
 
-    def __init__(
-        self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float
-    ) -> None:
+    def __init__(self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float) -> None:
         if not callable(kernel) and kernel not in _NAMES:
             raise ValueError(f"kernel needs one of {', '.join(map(repr, _NAMES))} or a callable; got {kernel!r}")
         if gamma not in ("scale", "auto"):
@@ -86,8 +84,9 @@ def check_gram_memory(n_rows: int, limit_mb: float) -> None:
     needed = 8 * n_rows**2 / 1e6
     if needed > limit_mb:
         raise ValueError(
-            f"the Gram matrix of {n_rows} rows takes {needed:.0f} MB, and max_gram_mb={limit_mb:g}; raise it if the memory is "
-            f"there, or put KMeansNystroem (an approximate feature map) in front of a linear estimator such as AUCClassifier"
+            f"the Gram matrix of {n_rows} rows takes {needed:.0f} MB, and max_gram_mb={limit_mb:g}; raise it if "
+            "the memory is there, or put KMeansNystroem (an approximate feature map) in front of a linear estimator "
+            "such as AUCClassifier"
         )
 
 

@@ -1,5 +1,6 @@
 """Estimators in scikit-learn's manner."""
 
+from rocmax.estimators.boosting import PAUCBoostClassifier, RankBoostClassifier
 from rocmax.estimators.composed import (
     BreakEvenClassifier,
     FBetaClassifier,
@@ -11,18 +12,22 @@ from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
+from rocmax.estimators.trees import AUCTreeClassifier
 
 __all__ = [
     "ROCSVC",
     "AUCClassifier",
+    "AUCTreeClassifier",
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
     "MiniBatchClassifier",
+    "PAUCBoostClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "PartialAUCPath",
     "PrecisionAtKClassifier",
+    "RankBoostClassifier",
     "TwoNormSVC",
     "partial_auc_path",
 ]

@@ -75,25 +75,25 @@ class ROCSVC(KernelClassifier):
 
     .. math:: \frac12 |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
 
-    a *sum* over all pairs of a positive and a negative, or over the neighbour pairs of the paper (``n_neighbors``). Its dual
-    has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) -
-    k(x_j^-, \cdot))`. At the optimum a pair without multiplier is apart by at least :math:`\rho`, one with the multiplier
-    :math:`C` by at most :math:`\rho`, one in between by exactly :math:`\rho`. The fit is exact, up to the duality gap it
-    reports, and makes no table of the pairs if they are many.
+    a *sum* over all pairs of a positive and a negative, or over the neighbour pairs of the paper (``n_neighbors``). Its
+    dual has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and
+    :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) - k(x_j^-, \cdot))`. At the optimum a pair without multiplier is
+    apart by at least :math:`\rho`, one with the multiplier :math:`C` by at most :math:`\rho`, one in between by exactly
+    :math:`\rho`. The fit is exact, up to the duality gap it reports, and makes no table of the pairs if they are many.
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
         The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
     C : float
-        Weight of each pair. The sum grows with the number of pairs: a ``C`` of :class:`~rocmax.AUCClassifier`, which takes the
-        mean, corresponds to ``C / (m * n)`` here for ``margin=1``.
+        Weight of each pair. The sum grows with the number of pairs: a ``C`` of :class:`~rocmax.AUCClassifier`, which
+        takes the mean, corresponds to ``C / (m * n)`` here for ``margin=1``.
     margin : float
         The margin :math:`\rho`. It sets the scale: ``(C, margin)`` and ``(C * a, margin * a)`` rank alike.
     n_neighbors : int, optional
-        If given, only pairs of near examples count: positives that are among the ``n_neighbors`` nearest positives of some
-        negative, each with its ``n_neighbors`` nearest negatives. Near is meant in the space of the kernel; for "rbf" it is
-        the same as in the space of the features. Neighbours are counted by rows, whatever their weight.
+        If given, only pairs of near examples count: positives that are among the ``n_neighbors`` nearest positives of
+        some negative, each with its ``n_neighbors`` nearest negatives. Near is meant in the space of the kernel; for
+        "rbf" it is the same as in the space of the features. Neighbours are counted by rows, whatever their weight.
     gamma : {"scale", "auto"} or float
         Coefficient of "rbf", "poly" and "sigmoid".
     degree : int
@@ -130,9 +130,10 @@ class ROCSVC(KernelClassifier):
     dual_gap_ : float
         The objective minus the dual objective of feasible multipliers.
     kkt_residual_ : float
-        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is the sum over the pairs of :math:`C (\rho - d)_+ - \alpha (\rho - d)`,
-        with ``d`` by how much the pair is apart, plus half the squared distance between ``f`` and the sum of its
-        multipliers. All terms are at least 0, so it is 0 exactly if all conditions above hold.
+        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is the sum over the pairs of
+        :math:`C (\rho - d)_+ - \alpha (\rho - d)`, with ``d`` by how much the pair is apart, plus half the squared
+        distance between ``f`` and the sum of its multipliers. All terms are at least 0, so it is 0 exactly if all
+        conditions above hold.
     n_iter_ : int
         Newton steps.
     trace_ : list of Progress
@@ -235,7 +236,8 @@ class ROCSVC(KernelClassifier):
 def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> tuple[Index, Index]:
     """Pairs of near examples, after section 3.3 of paper 002.
 
-    The positives that are among the ``count`` nearest positives of some negative, each with its ``count`` nearest negatives.
+    The positives that are among the ``count`` nearest positives of some negative, each with its ``count`` nearest
+    negatives.
     """
     positive, negative = np.flatnonzero(is_positive), np.flatnonzero(~is_positive)
     diagonal = np.diagonal(gram)
@@ -249,12 +251,12 @@ def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> t
 class TwoNormSVC(KernelClassifier):
     r"""Support vector machine with squared slacks (2-norm SVM), by way of scikit-learn's libsvm.
 
-    Minimises :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. That is the
-    hard-margin machine in the space of the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`, in which every
-    training set is separable: its training AUC *there* is 1. New rows are scored with ``k``.
+    Minimises :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. That is
+    the hard-margin machine in the space of the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`, in which
+    every training set is separable: its training AUC *there* is 1. New rows are scored with ``k``.
 
-    Paper 002 writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ by a factor of 2 in
-    ``C``. The kernel is what is meant here.
+    Paper 002 writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ by a factor
+    of 2 in ``C``. The kernel is what is meant here.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Sums over pairs with one multiplier per pair: the ranking constraints of kernel machines.
 
-A pair of a positive ``i`` and a negative ``j`` is short by ``t = margin - (s_i - s_j)``. Its hinge ``max(t, 0)`` is the largest
-of ``a t`` over multipliers ``a`` in [0, 1]; the multiplier at the optimum is that of the dual of paper 002, Eq. 12. Softened over a
-width ``h`` it is ``a = clip(t / h, 0, 1)``: a feasible multiplier at any scores, so it certifies. Where the pairs are listed,
-softening can start from known multipliers ``b`` instead of from zero, ``a = clip(b + t / h, 0, 1)`` (the method of multipliers):
-it is then exact in the limit for a width that is not tiny.
+A pair of a positive ``i`` and a negative ``j`` is short by ``t = margin - (s_i - s_j)``. Its hinge ``max(t, 0)`` is the
+largest of ``a t`` over multipliers ``a`` in [0, 1]; the multiplier at the optimum is that of the dual of paper 002, Eq.
+12. Softened over a width ``h`` it is ``a = clip(t / h, 0, 1)``: a feasible multiplier at any scores, so it certifies.
+Where the pairs are listed, softening can start from known multipliers ``b`` instead of from zero, ``a = clip(b + t / h,
+0, 1)`` (the method of multipliers): it is then exact in the limit for a width that is not tiny.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Index = NDArray[np.intp]
 class Soft(NamedTuple):
     """Multipliers at some scores, summed up.
 
-    ``hinge`` is the sum of ``weight * max(t, 0)``, ``total`` the sum of ``weight * a``, and ``rows`` has for each example the
-    sum over its pairs, with plus for a positive and minus for a negative.
+    ``hinge`` is the sum of ``weight * max(t, 0)``, ``total`` the sum of ``weight * a``, and ``rows`` has for each
+    example the sum over its pairs, with plus for a positive and minus for a negative.
     """
 
     hinge: float
@@ -208,7 +208,7 @@ class _Above(NamedTuple):
 
 
 def _above(low: Array, high: Array, weight: Array, width: float) -> _Above:
-    """For each entry of ``low``: the weighted sums of ``clip((high - low) / width, 0, 1)`` and of ``(high - low)_+``."""
+    """Per entry of ``low``: weighted sums of ``clip((high - low) / width, 0, 1)`` and of ``(high - low)_+``."""
     order = np.argsort(high)
     placed, weight = high[order], weight[order]
     count, mass = _prefix(weight), _prefix(weight * placed)

@@ -25,7 +25,8 @@ class Point(NamedTuple):
     objective: float
 
 
-# Up to this many rows with moving multipliers the Newton system is solved by elimination; above, by conjugate gradients.
+# Up to this many rows with moving multipliers the Newton system is solved by elimination; above, by conjugate
+# gradients.
 _MAX_DENSE = 1600
 # By how much the softening may shrink at once when its own error is most of the gap.
 _SHRINK = (0.15, 0.5)
@@ -45,7 +46,8 @@ class GramResult:
     Attributes
     ----------
     coefficients : ndarray
-        One coefficient per example; at the optimum ``C`` times the sum of the multipliers of its pairs, minus for a negative.
+        One coefficient per example; at the optimum ``C`` times the sum of the multipliers of its pairs, minus for a
+        negative.
     scores : ndarray
         ``K @ coefficients``.
     objective : float
@@ -76,12 +78,12 @@ class GramResult:
 class GramNewton:
     r"""Minimise :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
 
-    With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is what the pair is short
-    of the margin and :math:`h` a width, stationarity reads :math:`\beta = \beta(K\beta)`: the coefficient of a row is the sum
-    of the multipliers of its pairs. Newton's method solves that for a falling sequence of widths. Each set of multipliers is
-    feasible for the dual, so the dual objective certifies: the gap is the sum over the pairs of what they break of the
-    complementarity conditions, plus half the squared distance from stationarity. No table of pairs and no factor of the Gram matrix is made; a conjugate-gradient step costs
-    one product with it.
+    With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is what the pair is
+    short of the margin and :math:`h` a width, stationarity reads :math:`\beta = \beta(K\beta)`: the coefficient of a
+    row is the sum of the multipliers of its pairs. Newton's method solves that for a falling sequence of widths. Each
+    set of multipliers is feasible for the dual, so the dual objective certifies: the gap is the sum over the pairs of
+    what they break of the complementarity conditions, plus half the squared distance from stationarity. No table of
+    pairs and no factor of the Gram matrix is made; a conjugate-gradient step costs one product with it.
 
     Parameters
     ----------
@@ -119,7 +121,8 @@ class _Run:
     def __init__(self, gram: Array, pairs: PairSums, C: float) -> None:
         self.gram, self.pairs, self.C = gram, pairs, C
         self.beta, self.scores = np.zeros(pairs.n_samples), np.zeros(pairs.n_samples)
-        # At zero scores every pair is then in the middle of the softened range, and the first step is a least-squares fit.
+        # At zero scores every pair is then in the middle of the softened range, and the first step is a least-squares
+        # fit.
         self.width = 4.0 * pairs.margin
         self.bound, self.products = -np.inf, 0
         self.soft: Soft = pairs.soft(self.scores, self.width)
@@ -127,7 +130,7 @@ class _Run:
         self.best = Point(self.beta, self.scores, np.inf)
 
     def certify(self) -> None:
-        """Bound the optimum by the multipliers at hand, and keep the better of the point and the sum of its multipliers."""
+        """Bound the optimum by the multipliers at hand; keep the better of the point and the sum of them."""
         self.target = self.C * self.soft.rows
         self.target_scores = self._product(self.target)
         half_norm = 0.5 * float(self.target @ self.target_scores)
