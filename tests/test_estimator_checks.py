@@ -10,6 +10,7 @@ from rocmax import (
     BreakEvenClassifier,
     FBetaClassifier,
     GMeanClassifier,
+    GreedyPairClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
     PAUCBoostClassifier,
@@ -42,6 +43,7 @@ ESTIMATORS = [
     RankBoostClassifier(20),
     AUCTreeClassifier(),
     PAUCBoostClassifier(n_estimators=20),
+    GreedyPairClassifier(n_steps=10),
 ]
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         BreakEvenClassifier,
         FBetaClassifier,
         GMeanClassifier,
+        GreedyPairClassifier,
         MiniBatchClassifier,
         PartialAUCClassifier,
         PartialAUCClassifierCV,
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "ROCSVC": "rocmax.estimators",
     "AUCTreeClassifier": "rocmax.estimators",
+    "GreedyPairClassifier": "rocmax.estimators",
     "PAUCBoostClassifier": "rocmax.estimators",
     "RankBoostClassifier": "rocmax.estimators",
     "TwoNormSVC": "rocmax.estimators",
@@ -56,6 +58,7 @@ __all__ = [
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
+    "GreedyPairClassifier",
     "MiniBatchClassifier",
     "PAUCBoostClassifier",
     "PartialAUCClassifier",

@@ -48,7 +48,7 @@ class Kernel:
         if isinstance(coef0, bool) or not isinstance(coef0, int | float | np.integer | np.floating):
             raise ValueError(f"coef0 needs a number; got {coef0!r}")
         self.kernel = kernel
-        self.parameters = {"gamma": gamma, "degree": degree, "coef0": coef0}
+        self.parameters: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
 
     def settled(self, X: Any, weight: Array | None) -> Kernel:
         """Return the kernel with ``gamma`` as a number."""

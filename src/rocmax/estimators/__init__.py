@@ -12,6 +12,7 @@ from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
+from rocmax.estimators.rivals import GreedyPairClassifier
 from rocmax.estimators.trees import AUCTreeClassifier
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
+    "GreedyPairClassifier",
     "MiniBatchClassifier",
     "PAUCBoostClassifier",
     "PartialAUCClassifier",

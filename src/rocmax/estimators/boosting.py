@@ -260,8 +260,8 @@ class SmoothPartialAUC:
     def _levels(self, scores: Array) -> tuple[Array, NDArray[np.intp], Array, Array]:
         """Distinct scores, the level of each row, the positives' weight there, and the negatives' inside the window."""
         levels, level_of = np.unique(join_ties(scores), return_inverse=True)
-        gain = np.bincount(level_of, self._weight * self._positive, levels.size)
-        full = np.bincount(level_of, self._weight * ~self._positive, levels.size)
+        gain = np.bincount(level_of, self._weight * self._positive, levels.size).astype(np.float64)
+        full = np.bincount(level_of, self._weight * ~self._positive, levels.size).astype(np.float64)
         # Ranks are counted from the highest score down.
         stop = np.cumsum(full[::-1])[::-1]
         part = np.clip(stop, self._a, self._b) - np.clip(stop - full, self._a, self._b)

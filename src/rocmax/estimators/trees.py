@@ -86,7 +86,11 @@ class AUCTreeClassifier(RankedClassifier):
     def _learn(self, data: TrainingSet) -> Array:
         weight = np.ones(data.positive.size) if data.weight is None else data.weight
         gain, cost = weight * data.positive, weight * ~data.positive
-        feature, split, left, right, value = [], [], [], [], []
+        feature: list[int] = []
+        split: list[float] = []
+        left: list[int] = []
+        right: list[int] = []
+        value: list[float] = []
         # Rows, depth, and where the parent notes the number of this node.
         waiting: list[tuple[Index, int, list[int] | None, int]] = [(np.arange(weight.size), 0, None, 0)]
         while waiting:

@@ -98,7 +98,8 @@ class ListedPairs:
     def soft(self, scores: Array, width: float) -> Soft:
         """Return the multipliers at the scores, summed up."""
         share = self.weight * self.multipliers(scores, width)
-        rows = np.bincount(self.first, share, self.n_samples) - np.bincount(self.second, share, self.n_samples)
+        rows: Array = np.bincount(self.first, share, self.n_samples).astype(np.float64)
+        rows -= np.bincount(self.second, share, self.n_samples)
         hinge = float(self.weight @ np.maximum(self._short(scores), 0.0))
         return Soft(hinge, float(share.sum()), rows)
 
