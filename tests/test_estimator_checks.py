@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rocmax import (
     ROCSVC,
+    AsymmetricSVC,
     AUCClassifier,
     AUCTreeClassifier,
     BreakEvenClassifier,
@@ -40,6 +41,7 @@ ESTIMATORS = [
     ROCSVC(tol=1e-11),
     ROCSVC("linear", C=0.1, tol=1e-11),
     TwoNormSVC(tol=1e-10),
+    AsymmetricSVC(tol=1e-9),
     RankBoostClassifier(20),
     AUCTreeClassifier(),
     PAUCBoostClassifier(n_estimators=20),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rocmax.estimators import (
         ROCSVC,
+        AsymmetricSVC,
         AUCClassifier,
         AUCTreeClassifier,
         BreakEvenClassifier,
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "ROCSVC": "rocmax.estimators",
     "AUCTreeClassifier": "rocmax.estimators",
+    "AsymmetricSVC": "rocmax.estimators",
     "GreedyPairClassifier": "rocmax.estimators",
     "PAUCBoostClassifier": "rocmax.estimators",
     "RankBoostClassifier": "rocmax.estimators",
@@ -55,6 +57,7 @@ __all__ = [
     "ROCSVC",
     "AUCClassifier",
     "AUCTreeClassifier",
+    "AsymmetricSVC",
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",

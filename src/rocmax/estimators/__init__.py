@@ -1,5 +1,6 @@
 """Estimators in scikit-learn's manner."""
 
+from rocmax.estimators.asymmetric import AsymmetricSVC
 from rocmax.estimators.boosting import PAUCBoostClassifier, RankBoostClassifier
 from rocmax.estimators.composed import (
     BreakEvenClassifier,
@@ -19,6 +20,7 @@ __all__ = [
     "ROCSVC",
     "AUCClassifier",
     "AUCTreeClassifier",
+    "AsymmetricSVC",
     "BreakEvenClassifier",
     "FBetaClassifier",
     "GMeanClassifier",
