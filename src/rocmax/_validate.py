@@ -81,6 +81,11 @@ def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
     return int(found[0])
 
 
+def check_unlabelled(estimator: Any, X: Any) -> Any:
+    """Check training rows that need no labels."""
+    return validate_data(estimator, X, **_INPUT)
+
+
 def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)

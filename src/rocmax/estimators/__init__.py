@@ -10,6 +10,7 @@ from rocmax.estimators.composed import (
 )
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
+from rocmax.estimators.kernel_map import ExactKernelMap
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
@@ -22,6 +23,7 @@ __all__ = [
     "AUCTreeClassifier",
     "AsymmetricSVC",
     "BreakEvenClassifier",
+    "ExactKernelMap",
     "FBetaClassifier",
     "GMeanClassifier",
     "GreedyPairClassifier",

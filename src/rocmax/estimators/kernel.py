@@ -14,7 +14,8 @@ from sklearn.svm import SVC
 from rocmax._validate import TrainingSet, check_number
 from rocmax.estimators._ranked import RankedClassifier
 from rocmax.gram import Kernel, check_gram_memory
-from rocmax.losses.pair_sums import ListedPairs, PairSums, SortedPairs
+from rocmax.losses.pair_base import PairSums
+from rocmax.losses.pair_sums import ListedPairs, SortedPairs
 from rocmax.solvers.base import Callback, Progress
 from rocmax.solvers.gram_newton import GramNewton
 

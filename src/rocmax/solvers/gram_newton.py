@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import blas
 
-from rocmax.losses.pair_sums import PairSums, Soft
+from rocmax.losses.pair_base import PairSums, Soft
 from rocmax.solvers._line_search import find_zero
 from rocmax.solvers.base import Callback, Progress
 
