@@ -39,14 +39,24 @@ class SortedFeatures:
 
         Of equals, the first feature and its lowest threshold.
         """
-        if not self._between.any():
-            return None
+        return next(iter(self.leading(coefficients, 1)), None)
+
+    def leading(self, coefficients: Array, count: int) -> list[Stump]:
+        """Return the best stump of each of the ``count`` features that have the best ones, the largest first."""
+        varies = np.flatnonzero(self._between.any(axis=0))
+        if varies.size == 0:
+            return []
         below = np.cumsum(coefficients[self._order], axis=0)
         above = np.where(self._between, below[-1] - below[:-1], 0.0)
-        size = np.abs(above).T
-        feature, place = np.unravel_index(int(np.argmax(size >= (1 - _DUST) * size.max())), size.shape)
-        low, high = self._placed[place, feature], self._placed[place + 1, feature]
-        return Stump(int(feature), midpoint(low, high), float(above[place, feature]))
+        size = np.abs(above)
+        most = size.max(axis=0)
+        # Rounded, so that equal features keep their order.
+        first = varies[np.argsort(-np.round(most[varies] / (most.max() or 1.0), 10), kind="stable")[:count]]
+        places = np.argmax(size[:, first] >= (1 - _DUST) * most[first], axis=0)
+        return [
+            Stump(int(f), midpoint(self._placed[k, f], self._placed[k + 1, f]), float(above[k, f]))
+            for f, k in zip(first, places, strict=True)
+        ]
 
 
 def midpoint(low: float, high: float) -> float:
