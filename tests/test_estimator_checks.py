@@ -6,21 +6,29 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rocmax import (
+    ROCSVC,
     ASAMClassifier,
+    AsymmetricSVC,
     AUCClassifier,
+    AUCTreeClassifier,
     BreakEvenClassifier,
     CBRClassifier,
+    ExactKernelMap,
     FBetaClassifier,
     FPRThresholdClassifier,
     GMeanClassifier,
+    GreedyPairClassifier,
     KMeansNystroem,
     MiniBatchClassifier,
     OAMClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
+    PAUCBoostClassifier,
     PrecisionAtKClassifier,
     PSAMClassifier,
+    RankBoostClassifier,
     SOLAMClassifier,
+    TwoNormSVC,
 )
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
@@ -55,6 +63,15 @@ ESTIMATORS = [
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
     FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, confidence=0.3),
+    ROCSVC(tol=1e-11),
+    ROCSVC("linear", C=0.1, tol=1e-11),
+    TwoNormSVC(tol=1e-10),
+    AsymmetricSVC(tol=1e-9),
+    ExactKernelMap(),
+    RankBoostClassifier(20),
+    AUCTreeClassifier(),
+    PAUCBoostClassifier(n_estimators=20),
+    GreedyPairClassifier(n_steps=10),
 ]
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+_DENSE_INPUT = {"dtype": np.float64}
 
 
 class TrainingSet(NamedTuple):
@@ -27,9 +28,11 @@ class TrainingSet(NamedTuple):
     rows: NDArray[np.intp]
 
 
-def check_training_set(estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any) -> TrainingSet:
+def check_training_set(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any, *, dense: bool = False
+) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
-    X, given = validate_data(estimator, X, y, **_INPUT)
+    X, given = validate_data(estimator, X, y, **(_DENSE_INPUT if dense else _INPUT))
     check_classification_targets(given)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
@@ -72,10 +75,15 @@ def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
     return int(found[0])
 
 
-def check_rows(estimator: Any, X: Any) -> Any:
+def check_unlabelled(estimator: Any, X: Any) -> Any:
+    """Check training rows that need no labels."""
+    return validate_data(estimator, X, **_INPUT)
+
+
+def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
-    return validate_data(estimator, X, reset=False, **_INPUT)
+    return validate_data(estimator, X, reset=False, **(_DENSE_INPUT if dense else _INPUT))
 
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:

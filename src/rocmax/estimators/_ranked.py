@@ -1,0 +1,130 @@
+"""The one fit path of the estimators whose score is not linear."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rocmax._validate import TrainingSet, check_rows, check_training_set
+from rocmax.estimators._threshold import best_youden, join_ties
+from rocmax.metrics import partial_auc_score
+
+Array = NDArray[np.float64]
+
+
+class RankedClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Fit a score, choose a threshold, judge by the AUC."""
+
+    pos_label: Any
+    threshold_: float
+    _dense = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = not self._dense
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RankedClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight counts as a number of copies of its row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label, dense=self._dense)
+        self.classes_ = data.classes
+        scores = self._learn(data)
+        self.threshold_ = self._threshold(data, scores)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
+            and displays expect.
+        """
+        X = check_rows(self, X, dense=self._dense)
+        return self._sign() * (self._scores(X) - self.threshold_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        decision = self.decision_function(X)
+        return self.classes_[(decision > 0).astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the measure that this estimator trains for, on the given rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        float
+            The measure.
+        """
+        decision = self._sign() * join_ties(self.decision_function(X))
+        positive = self.classes_[1] if self.pos_label is None else self.pos_label
+        return self._measure(y, decision, sample_weight, positive)
+
+    def _sign(self) -> float:
+        """Return -1 where a high score speaks for ``classes_[0]``."""
+        return -1.0 if self.pos_label is not None and self.pos_label != self.classes_[1] else 1.0
+
+    @abstractmethod
+    def _learn(self, data: TrainingSet) -> Array:
+        """Fit, and return the scores of the training rows; high ones speak for the positive class."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Return the scores of rows."""
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_youden(scores, data.positive, data.weight)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)

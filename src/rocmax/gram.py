@@ -1,0 +1,119 @@
+"""Gram matrices of kernels: parameters as in scikit-learn's ``SVC``, memory checked first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from rocmax._validate import check_number
+
+Array = NDArray[np.float64]
+
+_NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+# Which parameters a kernel takes.
+_TAKES: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "poly": ("gamma", "degree", "coef0"),
+    "rbf": ("gamma",),
+    "sigmoid": ("gamma", "coef0"),
+}
+
+
+class Kernel:
+    """A kernel with its parameters settled on training rows.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+        The kernel; a callable takes two matrices of rows and returns the matrix of their kernel values.
+    gamma : {"scale", "auto"} or float
+        "scale" is ``1 / (n_features * variance of X)``, "auto" is ``1 / n_features``.
+    degree : int
+        Degree of "poly".
+    coef0 : float
+        Constant of "poly" and "sigmoid".
+    """
+
+    def __init__(self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float) -> None:
+        if not callable(kernel) and kernel not in _NAMES:
+            raise ValueError(f"kernel needs one of {', '.join(map(repr, _NAMES))} or a callable; got {kernel!r}")
+        if gamma not in ("scale", "auto"):
+            check_number("gamma", gamma, above=0.0)
+        check_number("degree", degree, above=0, integer=True)
+        if isinstance(coef0, bool) or not isinstance(coef0, int | float | np.integer | np.floating):
+            raise ValueError(f"coef0 needs a number; got {coef0!r}")
+        self.kernel = kernel
+        self.parameters: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
+
+    def settled(self, X: Any, weight: Array | None) -> Kernel:
+        """Return the kernel with ``gamma`` as a number."""
+        gamma = self.parameters["gamma"]
+        if gamma == "auto":
+            gamma = 1.0 / X.shape[1]
+        elif gamma == "scale":
+            variance = _variance(X, weight)
+            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return Kernel(self.kernel, gamma, self.parameters["degree"], self.parameters["coef0"])
+
+    def between(self, X: Any, Y: Any) -> Array:
+        """Return the kernel values between the rows of two matrices."""
+        if callable(self.kernel):
+            return np.asarray(self.kernel(X, Y), dtype=np.float64)
+        chosen = {name: self.parameters[name] for name in _TAKES[self.kernel]}
+        return np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **chosen), dtype=np.float64)
+
+    def gram(self, X: Any) -> Array:
+        """Return the Gram matrix of training rows, checked where it need not be one."""
+        if self.kernel == "precomputed":
+            gram = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        else:
+            gram = self.between(X, X)
+        if callable(self.kernel) or self.kernel in ("precomputed", "sigmoid"):
+            check_mercer(gram, self.kernel)
+        return np.ascontiguousarray(gram)
+
+
+def check_gram_memory(n_rows: int, limit_mb: float) -> None:
+    """Refuse a Gram matrix that is larger than a limit, before it is made."""
+    check_number("max_gram_mb", limit_mb, above=0.0)
+    needed = 8 * n_rows**2 / 1e6
+    if needed > limit_mb:
+        raise ValueError(
+            f"the Gram matrix of {n_rows} rows takes {needed:.0f} MB, and max_gram_mb={limit_mb:g}; raise it if "
+            "the memory is there, or put KMeansNystroem (an approximate feature map) in front of a linear estimator "
+            "such as AUCClassifier"
+        )
+
+
+def check_mercer(gram: Array, kernel: Any) -> None:
+    """Refuse a matrix that is not square, symmetric and positive semidefinite."""
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(f"kernel={kernel!r} needs a square matrix of training rows by training rows; got {gram.shape}")
+    scale = float(np.abs(gram).max(initial=0.0)) or 1.0
+    if np.abs(gram - gram.T).max(initial=0.0) > 1e-8 * scale:
+        raise ValueError(f"kernel={kernel!r} needs a symmetric matrix; it differs from its transpose")
+    lifted = gram.copy()
+    lifted[np.diag_indices(gram.shape[0])] += 1e-7 * scale
+    try:
+        linalg.cholesky(lifted, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            f"kernel={kernel!r} needs a positive semidefinite matrix (Mercer's condition), and this one has negative "
+            f"eigenvalues; use another kernel"
+        ) from error
+
+
+def _variance(X: Any, weight: Array | None) -> float:
+    """Variance of all entries, each counted as often as its row."""
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    total = float(weight.sum()) * X.shape[1]
+    mean = float(weight @ np.asarray(X.sum(axis=1), dtype=np.float64).ravel()) / total
+    if sparse.issparse(X):
+        square = float(weight @ np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()) / total
+        return square - mean**2
+    return float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
