@@ -86,11 +86,6 @@ def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     return validate_data(estimator, X, reset=False, **(_DENSE_INPUT if dense else _INPUT))
 
 
-def check_unlabelled(estimator: Any, X: Any) -> Any:
-    """Check rows to fit a transformer on."""
-    return validate_data(estimator, X, **_INPUT)
-
-
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
     """Refuse a parameter that is not a finite number above a limit."""
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
