@@ -118,10 +118,10 @@ def raw(name: str) -> tuple[np.ndarray, np.ndarray, Any]:
         return X, y, z["label"] if "label" in z.files else None
 
 
-def best_of_grid(name: str, method: str) -> dict[str, Any]:
+def best_of_grid(name: str, method: str, jobs: int) -> dict[str, Any]:
     make, grid = GRIDS[method]
     points = list(ParameterGrid(grid))
-    folds = [ten_fold(name, make, point) for point in points]
+    folds = Parallel(jobs)(delayed(ten_fold)(name, make, point) for point in points)
     best = int(np.argmax([np.mean(f) for f in folds]))
     return {"mean": 100 * np.mean(folds[best]), "sd": 100 * np.std(folds[best], ddof=1), "at": points[best]}
 
@@ -131,16 +131,9 @@ def table2(cache: Cache, jobs: int) -> str:
     names = [name for name in SETS if (data_directory() / f"{name.removesuffix(WITH_TIME)}.npz").exists()]
     rows = []
     for name in names:
-        work = [
-            delayed(lambda m, n=name: (m, best_of_grid(n, m)))(method)
-            for method in GRIDS
-            if f"table2 {name} {method}" not in cache._known
-        ]
-        for method, result in Parallel(jobs, return_as="generator_unordered")(work):
-            cache.get(f"table2 {name} {method}", lambda r=result: r)
-            print(name, method, result, flush=True)
         for method in GRIDS:
-            got = cache.get(f"table2 {name} {method}", lambda: None)
+            got = cache.get(f"table2 {name} {method}", lambda n=name, m=method: best_of_grid(n, m, jobs))
+            print(name, method, got, flush=True)
             at = ", ".join(f"{key} {value:.3g}" for key, value in got["at"].items() if value is not None)
             paper = PAPER2.get(name.removesuffix(WITH_TIME), ("-",) * 4)[COLUMN[method]]
             rows.append((name, method, f"{got['mean']:.2f} ± {got['sd']:.2f}", paper, at))
