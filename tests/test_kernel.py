@@ -1,4 +1,4 @@
-"""ROC-SVM and 2-norm SVM against general QPs, their optimality conditions and the propositions of paper 002."""
+"""ROC-SVM and 2-norm SVM against general QPs, optimality conditions and the propositions of Rakotomamonjy (2004)."""
 
 import clarabel
 import numpy as np
@@ -23,7 +23,7 @@ def problem(n=40, seed=0, **options):
 
 
 def pairwise_dual(gram, first, second, weight, C, margin):
-    """Optimum of paper 002's Eq. 12 with one variable per pair, by a general solver."""
+    """Optimum of Rakotomamonjy (2004)'s Eq. 12 with one variable per pair, by a general solver."""
     difference = gram[first] - gram[second]
     Q = difference[:, first] - difference[:, second]
     k = first.size

@@ -29,8 +29,8 @@ class AsymmetricSVC(KernelClassifier):
     confidence with which a row is called positive.
 
     Of the original it could be established that it joins a one-class (core) margin and a class margin with two
-    parameters :math:`\mu` and :math:`\tau`, tuned in paper 000 within [0.0005, 0.1] and [0.00005, 0.01]. The formula
-    above is the closest form with these two parts; the original text was not at hand.
+    parameters :math:`\mu` and :math:`\tau`, tuned in Narasimhan and Agarwal (2017) within [0.0005, 0.1] and [0.00005,
+    0.01]. The formula above is the closest form with these two parts; the original text was not at hand.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Kernel machines of paper 002: the ROC-SVM and the 2-norm SVM."""
+"""Kernel machines for the AUC: the ROC-SVM and the 2-norm SVM."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class ROCSVC(KernelClassifier):
 
 
 def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> tuple[Index, Index]:
-    """Pairs of near examples, after section 3.3 of paper 002.
+    """Pairs of near examples, after section 3.3 of Rakotomamonjy (2004).
 
     The positives that are among the ``count`` nearest positives of some negative, each with its ``count`` nearest
     negatives.
@@ -256,8 +256,8 @@ class TwoNormSVC(KernelClassifier):
     the hard-margin machine in the space of the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`, in which
     every training set is separable: its training AUC *there* is 1. New rows are scored with ``k``.
 
-    Paper 002 writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ by a factor
-    of 2 in ``C``. The kernel is what is meant here.
+    Rakotomamonjy (2004) writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ
+    by a factor of 2 in ``C``. The kernel is what is meant here.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ class GreedyPairClassifier(RankedClassifier):
     AUC on the training rows; of equals, the smallest. So the partial AUC of the training rows never falls.
 
     Established from what papers say of it: a linear combination, found by combining two scores at a time for
-    the largest partial AUC, with one parameter (100 in paper 000) for the number of equal intervals that are tried.
-    Chosen here: the order, the turning of features, and convex combinations of standardised scores. The original
-    combines classifiers; features take their place, as in paper 000.
+    the largest partial AUC, with one parameter (100 in Narasimhan and Agarwal (2017)) for the number of equal intervals
+    that are tried. Chosen here: the order, the turning of features, and convex combinations of standardised scores. The
+    original combines classifiers; features take their place, as in Narasimhan and Agarwal (2017).
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Sums over pairs with one multiplier per pair: the ranking constraints of kernel machines.
 
 A pair of a positive ``i`` and a negative ``j`` is short by ``t = margin - (s_i - s_j)``. Its hinge ``max(t, 0)`` is the
-largest of ``a t`` over multipliers ``a`` in [0, 1]; the multiplier at the optimum is that of the dual of paper 002, Eq.
-12. Softened over a width ``h`` it is ``a = clip(t / h, 0, 1)``: a feasible multiplier at any scores, so it certifies.
-Where the pairs are listed, softening can start from known multipliers ``b`` instead of from zero, ``a = clip(b + t / h,
-0, 1)`` (the method of multipliers): it is then exact in the limit for a width that is not tiny.
+largest of ``a t`` over multipliers ``a`` in [0, 1]; the multiplier at the optimum is that of the dual of Rakotomamonjy
+(2004), Eq. 12. Softened over a width ``h`` it is ``a = clip(t / h, 0, 1)``: a feasible multiplier at any scores, so it
+certifies. Where the pairs are listed, softening can start from known multipliers ``b`` instead of from zero, ``a =
+clip(b + t / h, 0, 1)`` (the method of multipliers): it is then exact in the limit for a width that is not tiny.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _ANCHOR = 1e-3
 # Iterations without any progress after which a run ends.
 _STUCK = 30
 # Conjugate gradients: most steps, and the size of the rest at which they end.
-_CG_STEPS, _CG_RTOL = 60, 0.1
+_CG_STEPS, _CG_RTOL = 60, 0.3
 
 
 @dataclass(frozen=True)
