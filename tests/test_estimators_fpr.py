@@ -48,7 +48,7 @@ def slow_bound(k, n, limit):
 @settings(deadline=None, max_examples=80)
 @given(n=st.integers(1, 150), limit=st.floats(0.01, 0.6), delta=st.floats(0.01, 0.5))
 def test_the_order_is_the_smallest_that_the_paper_allows(n, limit, delta):
-    allowed = [k for k in range(1, n + 1) if slow_bound(k, n, limit) <= delta]
+    allowed = [k for k in range(1, n + 1) if slow_bound(k, n, limit) <= delta * (1 + 1e-9)]  # a tie counts
     if not allowed:
         with pytest.raises(ValueError, match=f"held-out negatives; got {n}"):
             _order(n, limit, delta)

@@ -35,8 +35,8 @@ Array = NDArray[np.float64]
 STEP = 0.25
 # Share of the examples per feature that is trusted at C = 1.
 _TRUST = 0.1
-# Iterations of a start from the tight loss.
-_ROUGH_ITER = 30
+# Share of the iterations that a start from the tight loss may take.
+_ROUGH_SHARE = 0.06
 # What a start can be, next to "auc", the full AUC, and "tight", the tight convex loss on the window.
 KINDS = {
     "logistic": LogisticRegression,
@@ -92,7 +92,9 @@ class Refinement:
         if kind in ("auc", "tight"):
             loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
             # The tight loss takes long to prove a collapse, and a start need not be an optimum.
-            solver = SmoothedNewton(self._tol, self._max_iter if kind == "auc" else min(self._max_iter, _ROUGH_ITER))
+            solver = SmoothedNewton(
+                self._tol, self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
+            )
             return self._normalized(solver.solve(self._operator, loss.bind(positive, weight), SquaredL2(strength)).w)
         model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
         with warnings.catch_warnings():
