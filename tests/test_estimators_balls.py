@@ -328,7 +328,10 @@ def test_display_of_an_all_zero_path(agg):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         path = partial_auc_path(np.ones((20, 3)), np.arange(20) % 2, n_radii=3)
-    PartialAUCPathDisplay.from_path(path).plot().figure_.canvas.draw()
+    assert not path.coefs.any()
+    display = PartialAUCPathDisplay.from_path(path).plot()
+    display.figure_.canvas.draw()
+    assert not display.n_used.any()
 
 
 def test_display_refuses_rows_without_classes_and_names_what_is_missing(monkeypatch):

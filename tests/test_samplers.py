@@ -25,9 +25,11 @@ def test_a_buffer_hands_on_every_row_once_and_in_order(chunks, size, as_csr):
             assert rows.shape == (size, 1)
             out.append((rows.toarray() if as_csr else rows, labels))
         assert len(buffer) == start % size
-    if len(buffer):
-        rows, labels = buffer.rest()
-        out.append((rows.toarray() if as_csr else rows, labels))
+    if len(buffer):  # what waits comes with the next rows
+        n_waiting = len(buffer)
+        filler = np.zeros((size - n_waiting, 1))
+        ((rows, labels),) = buffer.push(sparse.csr_array(filler) if as_csr else filler, filler[:, 0] > 0)
+        out.append(((rows.toarray() if as_csr else rows)[:n_waiting], labels[:n_waiting]))
         assert len(buffer) == 0
     if out:
         np.testing.assert_array_equal(np.concatenate([rows[:, 0] for rows, _ in out]), numbers)
@@ -39,9 +41,9 @@ def test_a_buffer_keeps_no_view_of_the_callers_rows():
     buffer = Buffer(2)
     list(buffer.push(X, y))
     X[:], y[:] = 7.0, False
-    rows, labels = buffer.rest()
-    assert rows.tolist() == [[1.0]]
-    assert labels.tolist() == [True]
+    ((rows, labels),) = buffer.push(np.zeros((1, 1)), np.array([False]))
+    assert rows.tolist() == [[1.0], [0.0]]
+    assert labels.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 40])

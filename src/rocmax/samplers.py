@@ -38,12 +38,6 @@ class Buffer:
         self._X, self._y = X[end:].copy(), y[end:].copy()
         return ((X[i : i + self._size], y[i : i + self._size]) for i in range(0, end, self._size))
 
-    def rest(self) -> tuple[Any, Bools]:
-        """Return the rows that wait, and forget them."""
-        X, y = self._X, self._y
-        self._X, self._y = None, np.empty(0, dtype=bool)
-        return X, y
-
 
 class Reservoir:
     """A uniform sample of all rows seen, in bounded memory.

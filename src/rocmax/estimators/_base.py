@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
-from rocmax.estimators._threshold import at_fpr, join_ties
+from rocmax.estimators._decision import Decision
+from rocmax.estimators._threshold import at_fpr
 from rocmax.losses import Loss
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator, row_space
@@ -24,19 +25,12 @@ from rocmax.solvers.base import Callback, Progress, Result, Solver
 Array = NDArray[np.float64]
 
 
-class LinearDecision(ABC):
-    """Decisions, predictions and score of a linear model with a threshold."""
+class LinearDecision(Decision):
+    """Decisions of a linear model with a threshold."""
 
     coef_: Array
     intercept_: Array
-    classes_: NDArray[Any]
-    pos_label: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator, which follows this class
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
+    takes_sparse = True
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
@@ -54,49 +48,6 @@ class LinearDecision(ABC):
         """
         X = check_rows(self, X)
         return as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class of each row.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        return self.classes_[(decision > 0).astype(np.intp)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the measure that this estimator trains for, on the given rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The measure.
-        """
-        decision = join_ties(self.decision_function(X))
-        positive = self.classes_[1] if self.pos_label is None else self.pos_label
-        if positive != self.classes_[1]:
-            decision = -decision
-        return self._measure(y, decision, sample_weight, positive)
-
-    @abstractmethod
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        """Return the measure that this estimator trains for."""
 
 
 class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,24 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._validate import TrainingSet, check_rows, check_training_set
-from rocmax.estimators._threshold import best_youden, join_ties
+from rocmax.estimators._decision import Decision
+from rocmax.estimators._threshold import best_youden
 from rocmax.metrics import partial_auc_score
 
 Array = NDArray[np.float64]
 
 
-class RankedClassifier(ClassifierMixin, BaseEstimator, ABC):
+class RankedClassifier(Decision, ClassifierMixin, BaseEstimator):
     """Fit a score, choose a threshold, judge by the AUC."""
 
-    pos_label: Any
     threshold_: float
-    _dense = True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = not self._dense
-        return tags
+    takes_sparse = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RankedClassifier:
         """Fit the model.
@@ -47,7 +41,7 @@ class RankedClassifier(ClassifierMixin, BaseEstimator, ABC):
             The fitted estimator.
         """
         self._check_parameters()
-        data = check_training_set(self, X, y, sample_weight, self.pos_label, dense=self._dense)
+        data = check_training_set(self, X, y, sample_weight, self.pos_label, dense=not self.takes_sparse)
         self.classes_ = data.classes
         scores = self._learn(data)
         self.threshold_ = self._threshold(data, scores)
@@ -67,45 +61,8 @@ class RankedClassifier(ClassifierMixin, BaseEstimator, ABC):
             Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
             and displays expect.
         """
-        X = check_rows(self, X, dense=self._dense)
+        X = check_rows(self, X, dense=not self.takes_sparse)
         return self._sign() * (self._scores(X) - self.threshold_)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the predicted class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels.
-        """
-        decision = self.decision_function(X)
-        return self.classes_[(decision > 0).astype(np.intp)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the measure that this estimator trains for, on the given rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        float
-            The measure.
-        """
-        decision = self._sign() * join_ties(self.decision_function(X))
-        positive = self.classes_[1] if self.pos_label is None else self.pos_label
-        return self._measure(y, decision, sample_weight, positive)
 
     def _sign(self) -> float:
         """Return -1 where a high score speaks for ``classes_[0]``."""

@@ -36,7 +36,7 @@ class KernelClassifier(RankedClassifier):
     degree: int
     coef0: float
     max_gram_mb: float
-    _dense = False
+    takes_sparse = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -344,8 +344,7 @@ class _Watch:
     def should_stop(self, w: Array) -> bool:
         """Note the measure of these weights; tell whether it has not grown for a while."""
         scores = self._X @ w
-        data = TrainingSet(self._X, self._positive, None, np.array([False, True]), 1, self._positive, np.arange(0))
-        scores = scores - self._estimator._batch_twin()._threshold(data, scores)
+        scores = scores - self._estimator._threshold(plain_set(self._X, self._positive), scores)
         value = self._estimator._measure(self._positive, scores, None, True)
         if value > self._best:
             self._best, self._waited, self.best_w = value, 0, w.copy()
@@ -389,8 +388,12 @@ class _Stream:
         X, positive = self._sample.rows()
         if positive.all() or not positive.any():
             return 0.0
-        data = TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(0))
-        return estimator._threshold(data, X @ w)
+        return estimator._threshold(plain_set(X, positive), X @ w)
+
+
+def plain_set(X: Any, positive: Bools) -> TrainingSet:
+    """Return rows without weights as a training set."""
+    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(positive.size))
 
 
 def n_batches(n_rows: int, size: int) -> int:
