@@ -30,8 +30,8 @@ def compare(name: str) -> list[list[str]]:
     X, X_test, y, y_test = train_test_split(data.X, data.y, train_size=2 / 3, stratify=data.y, random_state=0)
     k = float(y.mean())
     batch = {
-        "f_beta": FBetaClassifier(C=10),
-        "precision_at_k": PrecisionAtKClassifier(k, C=10),
+        "f_beta": FBetaClassifier(loss="convex", C=10),
+        "precision_at_k": PrecisionAtKClassifier(k, "convex", C=10),
         "partial_auc": PartialAUCClassifier(loss="tight", C=10),
     }
     rows = []

@@ -367,3 +367,33 @@ def top_by_filling(scores, y, k, weight=None):
         value += gain * min(v, room)
         room -= min(v, room)
     return value
+
+
+# Soft measures of decisions
+
+
+def soft_step(u):
+    """The step of a soft threshold, case by case."""
+    if u <= -1:
+        return 0.0
+    if u <= 0:
+        return (1 + u) ** 2 / 2
+    if u <= 1:
+        return 1 - (1 - u) ** 2 / 2
+    return 1.0
+
+
+def soft_table(scores, y, theta, width, weight=None):
+    """Soft weight of the positives and of the negatives above a threshold."""
+    weight = [1.0] * len(scores) if weight is None else weight
+    table = {True: 0.0, False: 0.0}
+    for s, label, v in zip(scores, y, weight, strict=True):
+        table[bool(label)] += v * soft_step((s - theta) / (width / 2))
+    return table[True], table[False]
+
+
+def soft_error(scores, y, theta, width, measure, weight=None):
+    """One minus a measure of the soft table at a threshold."""
+    weight = [1.0] * len(scores) if weight is None else weight
+    m = sum(v for label, v in zip(y, weight, strict=True) if label)
+    return 1.0 - measure(*soft_table(scores, y, theta, width, weight), m, sum(weight) - m)

@@ -1,4 +1,7 @@
-"""Classifiers for precision at k, break-even point, F-beta and G-mean: what they predict, score and refuse."""
+"""Classifiers for precision at k, break-even point, F-beta and G-mean: what they predict, score and refuse.
+
+The convex fits are here; test_estimators_soft.py has the default one.
+"""
 
 import numpy as np
 import pytest
@@ -11,21 +14,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import fbeta_score
 from sklearn.model_selection import GridSearchCV
 
-from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PartialAUCClassifier, PrecisionAtKClassifier
+from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax.estimators._threshold import at_top, best_measure
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PrecisionAtK
 from rocmax.metrics import break_even_point, g_mean_score, precision_at_k
 from test_estimators_threshold import candidates, scored_rows
 
 MODELS = {
-    "precision": (PrecisionAtKClassifier(0.15), PrecisionAtK(0.15)),
-    "precision-count": (PrecisionAtKClassifier(40), PrecisionAtK(40)),
-    "break-even": (BreakEvenClassifier(), BreakEven()),
-    "f1": (FBetaClassifier(), FreeShift(FBeta())),
-    "f0.3": (FBetaClassifier(0.3), FreeShift(FBeta(0.3))),
-    "f3": (FBetaClassifier(3.0), FreeShift(FBeta(3.0))),
-    "g-mean": (GMeanClassifier(), FreeShift(GMean())),
+    "precision": (PrecisionAtKClassifier(0.15, "convex"), PrecisionAtK(0.15)),
+    "precision-count": (PrecisionAtKClassifier(40, "convex"), PrecisionAtK(40)),
+    "break-even": (BreakEvenClassifier("convex"), BreakEven()),
+    "f1": (FBetaClassifier(1.0, "convex"), FreeShift(FBeta())),
+    "f0.3": (FBetaClassifier(0.3, "convex"), FreeShift(FBeta(0.3))),
+    "f3": (FBetaClassifier(3.0, "convex"), FreeShift(FBeta(3.0))),
+    "g-mean": (GMeanClassifier("convex"), FreeShift(GMean())),
 }
+both_losses = pytest.mark.parametrize("loss", ["auto", "convex"])
 every_model = pytest.mark.parametrize(("model", "loss"), MODELS.values(), ids=MODELS)
 law = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
@@ -90,10 +94,11 @@ def test_best_g_mean_is_that_of_all_thresholds(rows):
 
 @pytest.mark.parametrize("k", [1, 40, 0.05, 0.5, 0.123])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_predicted_positives_are_the_top_k_of_the_training_rows(k, weighted):
+@both_losses
+def test_predicted_positives_are_the_top_k_of_the_training_rows(loss, k, weighted):
     X, y = sample(signal=4.0)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
-    model = PrecisionAtKClassifier(k, C=100.0).fit(X, y, weight)
+    model = PrecisionAtKClassifier(k, loss, C=100.0).fit(X, y, weight)
     accepted = model.predict(X) == 1
     size = k if isinstance(k, int) else k * weight.sum()
     scores = X @ model.coef_[0]
@@ -104,20 +109,22 @@ def test_predicted_positives_are_the_top_k_of_the_training_rows(k, weighted):
     assert scores[accepted].min() > scores[~accepted].max()
 
 
-def test_as_many_are_predicted_as_there_are_positives():
+@both_losses
+def test_as_many_are_predicted_as_there_are_positives(loss):
     X, y = sample()
-    assert (BreakEvenClassifier().fit(X, y).predict(X) == 1).sum() == y.sum()
+    assert (BreakEvenClassifier(loss).fit(X, y).predict(X) == 1).sum() == y.sum()
     # Then precision and recall are the same number, which is the score.
-    model = BreakEvenClassifier().fit(X, y)
+    model = BreakEvenClassifier(loss).fit(X, y)
     assert model.score(X, y) == pytest.approx(fbeta_score(y, model.predict(X), beta=1.0))
 
 
 @pytest.mark.parametrize("name", ["f1", "f0.3", "f3", "g-mean"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_other_intercept_is_better_on_the_training_rows(name, weighted):
+@both_losses
+def test_no_other_intercept_is_better_on_the_training_rows(loss, name, weighted):
     X, y = sample(1, n=150)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 150) if weighted else None
-    model = clone(MODELS[name][0]).fit(X, y, weight)
+    model = clone(MODELS[name][0]).set_params(loss=loss).fit(X, y, weight)
     scores = X @ model.coef_[0]
     ends = np.sort(scores)
     thresholds = np.concatenate([[ends[0] - 1], (ends[1:] + ends[:-1]) / 2])
@@ -245,13 +252,13 @@ def gaussians(share, auc, n=2000, d=3):
 def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
     X, y = gaussians(0.1, 0.9)
     with pytest.warns(
-        ConvergenceWarning, match=r"PrecisionAtKClassifier collapsed.*k highest negatives.*Use a k nearer"
+        ConvergenceWarning, match=r'PrecisionAtKClassifier collapsed.*k highest negatives.*Use loss="auto".*a k nearer'
     ):
-        model = PrecisionAtKClassifier(0.01).fit(X, y)
+        model = PrecisionAtKClassifier(0.01, "convex").fit(X, y)
     assert not model.coef_.any()
     # What the message recommends does not.
-    assert PrecisionAtKClassifier(0.1).fit(X, y).coef_.any()
-    assert PartialAUCClassifier(max_fpr=0.05).fit(X, y).coef_.any()
+    assert PrecisionAtKClassifier(0.1, "convex").fit(X, y).coef_.any()
+    assert PrecisionAtKClassifier(0.01).fit(X, y).coef_.any()
 
 
 @pytest.mark.parametrize("name", ["break-even", "f1", "g-mean"])
@@ -260,7 +267,7 @@ def test_collapse_begins_where_the_documents_say(name, share, limit):
     # The mean of the positives against the mean of as many of the highest negatives, for normal distributions.
     ratio = share / (1 - share)
     assert norm.cdf(norm.pdf(norm.ppf(ratio)) / ratio / np.sqrt(2)) == pytest.approx(limit, abs=5e-4)
-    with pytest.warns(ConvergenceWarning, match=r"collapsed.*as many of the highest negatives.*TunedThreshold"):
+    with pytest.warns(ConvergenceWarning, match=r'collapsed.*as many of the highest negatives. Use loss="auto"'):
         below = clone(MODELS[name][0]).fit(*gaussians(share, limit - 0.04))
     assert not below.coef_.any()
     assert clone(MODELS[name][0]).fit(*gaussians(share, limit + 0.04)).coef_.any()

@@ -72,8 +72,8 @@ def test_the_first_step_puts_the_means_one_margin_apart():
 TWINS = {
     "auc": AUCClassifier(C=10),
     "partial_auc": PartialAUCClassifier(loss="tight", C=10),
-    "precision_at_k": PrecisionAtKClassifier(0.1, C=10),
-    "f_beta": FBetaClassifier(C=10),
+    "precision_at_k": PrecisionAtKClassifier(0.1, "convex", C=10),
+    "f_beta": FBetaClassifier(loss="convex", C=10),
 }
 
 

@@ -3,7 +3,7 @@
 from rocmax.estimators.asymmetric import AsymmetricSVC
 from rocmax.estimators.boosting import PAUCBoostClassifier, RankBoostClassifier
 from rocmax.estimators.buffered import CBRClassifier, OAMClassifier
-from rocmax.estimators.composed import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
+from rocmax.estimators.composed import FBetaClassifier, GMeanClassifier
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
 from rocmax.estimators.kernel_map import ExactKernelMap
@@ -13,6 +13,7 @@ from rocmax.estimators.path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.rivals import GreedyPairClassifier
 from rocmax.estimators.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
 from rocmax.estimators.threshold import FPRThresholdClassifier
+from rocmax.estimators.top import BreakEvenClassifier, PrecisionAtKClassifier
 from rocmax.estimators.trees import AUCTreeClassifier
 
 __all__ = [

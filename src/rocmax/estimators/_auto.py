@@ -1,13 +1,15 @@
-"""The default way to a partial AUC: a bounded loss, lowered from a good start and held near it.
+"""The default way to a measure: a bounded loss, lowered from a good start and held near it.
 
-Convex surrogates charge a pair by how far it is out of order, so that a few far negatives outweigh everything near
-the window, up to a collapse to zero weights. A bounded loss does not, but it has local minima and overfits. So it is
+Convex surrogates charge a row by how far it is on the wrong side, so that a few far negatives outweigh everything near
+the threshold, up to a collapse to zero weights. A bounded loss does not, but it has local minima and overfits. So it is
 lowered from a start that is good already, and pays for every move away from it.
 """
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -19,8 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils.extmath import row_norms
 
 from rocmax._validate import TrainingSet
+from rocmax._window import window_end
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
 from rocmax.losses.anchored import Anchored
 from rocmax.metrics import partial_auc_score
@@ -30,8 +34,8 @@ from rocmax.solvers import Callback, Descent, Progress, Result, SmoothedNewton
 
 Array = NDArray[np.float64]
 
-# Length of the step of the loss, in standard deviations of the start's scores. Wider steps drift towards what
-# the convex losses do; narrower ones see fewer pairs.
+# Length of the step of the loss of the partial AUC, in standard deviations of the start's scores. Wider steps drift
+# towards what the convex losses do; narrower ones see fewer pairs.
 STEP = 0.25
 # Share of the examples per feature that is trusted at C = 1.
 _TRUST = 0.1
@@ -54,82 +58,69 @@ class Start(NamedTuple):
     scores: Array
 
 
-class Refinement:
+class Refinement(ABC):
     """Starts on standardised features, and the descent from one of them.
 
     Parameters
     ----------
     data : TrainingSet
         Rows, labels and weights.
-    window : (float, float)
-        The range of false-positive rates.
+    loss : Loss
+        The bounded loss of scores of unit standard deviation.
     tol : float
         Precision of starts and descent.
     max_iter : int
         Largest number of iterations of each.
     """
 
-    def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+    def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
         scaler = StandardScaler(with_mean=not sparse.issparse(data.X))
         self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
         self._scale = scaler.scale_
         self._operator = MatrixOperator(self._X)
-        self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
-        self._loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
+        self._data, self._tol, self._max_iter = data, tol, max_iter
+        self._loss = loss.bind(data.positive, data.weight)
 
-    @property
-    def trust(self) -> float:
-        """How far the scores may move at ``C = 1``: examples that the window holds, per feature.
+    @abstractmethod
+    def trust(self, start: Start) -> float:
+        """Return how far the scores may move at ``C = 1``: with the examples that decide the measure, per feature."""
 
-        The examples are those of the rarer side: positives, or negatives inside the window.
-        """
-        held = 1.0 / (1.0 / self._loss.m + 1.0 / (self._loss.b - self._loss.a))
-        return _TRUST * held / self._operator.shape[1]
+    @abstractmethod
+    def _measure(self, scores: Array) -> float:
+        """Return the measure on the training rows."""
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start: one of `KINDS`, "auc" or "tight", with the given weight of its loss."""
-        positive, weight = self._data.positive, self._data.weight
-        if kind in ("auc", "tight"):
-            loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
-            # The tight loss takes long to prove a collapse, and a start need not be an optimum.
-            solver = SmoothedNewton(
-                self._tol, self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
-            )
-            return self._normalized(solver.solve(self._operator, loss.bind(positive, weight), SquaredL2(strength)).w)
+        """Fit a start, one of `KINDS`, with the given weight of its loss."""
         model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
         with warnings.catch_warnings():
             # A start need not be an optimum; what counts is where the descent ends.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(self._X, positive, sample_weight=weight)
+            model.fit(self._X, self._data.positive, sample_weight=self._data.weight)
         return self._normalized(model.coef_[0])
 
     def mean_start(self, weights: list[Array]) -> Start:
         """Return the mean of several starts' weights as one start."""
         return self._normalized(np.mean(weights, axis=0))
 
-    def best_start(self) -> Start:
-        """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""
-        starts = [self.start(*spec) for spec in STARTS]
-        return max(starts, key=lambda start: (bool(start.w.any()), self._partial_auc(start.scores)))
-
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
 
-        Weights are those of the given features. The start is returned unless the training partial AUC rises, for
-        ``C = 0``, and if its weights are zero.
+        Weights are those of the given features. The start is returned unless the measure on the training rows rises,
+        for ``C = 0`` or no trust, and if its weights are zero.
         """
-        if C == 0 or not start.w.any():
+        reach = C * self.trust(start) if C > 0 and start.w.any() else 0.0
+        if reach == 0:
             value = self._loss.value_and_gradient(start.scores)[0]
             trace = [Progress(value, np.nan, 1)]
             return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
-        objective = Anchored(self._loss, start.scores, 1.0 / (C * self.trust))
+        objective = Anchored(self._loss, start.scores, 1.0 / reach)
         begin, value = start, objective.value_and_gradient(start.scores)[0]
         if w0 is not None and np.any(w0):
             other = self._normalized(w0 * self._scale)
             begin = other if objective.value_and_gradient(other.scores)[0] < value else start
         descent = Descent(0.01 * self._tol, self._max_iter)
         result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
-        if self._partial_auc(self._operator.matvec(result.w)) < self._partial_auc(start.scores):
+        if self._measure(self._operator.matvec(result.w)) < self._measure(start.scores):
             trace = [progress._replace(objective=value) for progress in result.trace]
             result = replace(result, w=start.w, objective=value, trace=trace)
         if not result.converged:
@@ -154,8 +145,101 @@ class Refinement:
         spread = self._spread(scores)
         return Start(w / spread, scores / spread)
 
-    def _partial_auc(self, scores: Array) -> float:
+
+class WindowRefinement(Refinement):
+    """Refinement for the partial AUC.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Rows, labels and weights.
+    window : (float, float)
+        The range of false-positive rates.
+    tol : float
+        Precision of starts and descent.
+    max_iter : int
+        Largest number of iterations of each.
+    """
+
+    def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+        super().__init__(data, PartialAUCRamp(*window, width=STEP, margin=0.0), tol, max_iter)
+        self._window = window
+
+    def trust(self, start: Start) -> float:
+        """Return what the examples that the window holds allow: the rarer ones of positives and negatives inside."""
+        low, high = self._window
+        held = 1.0 / (1.0 / self._loss.m + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
+        return _TRUST * held / self._operator.shape[1]
+
+    def start(self, kind: str, strength: float) -> Start:
+        """Fit a start: one of `KINDS`, "auc" or "tight", with the given weight of its loss."""
+        if kind not in ("auc", "tight"):
+            return super().start(kind, strength)
+        loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
+        # The tight loss takes long to prove a collapse, and a start need not be an optimum.
+        max_iter = self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
+        bound = loss.bind(self._data.positive, self._data.weight)
+        solver = SmoothedNewton(self._tol, max_iter)
+        return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
+
+    def best_start(self) -> Start:
+        """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""
+        starts = [self.start(*spec) for spec in STARTS]
+        return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
+
+    def _measure(self, scores: Array) -> float:
         low, high = self._window
         return partial_auc_score(
             self._data.positive, scores, min_fpr=low, max_fpr=high, sample_weight=self._data.weight
         )
+
+
+class DecisionRefinement(Refinement):
+    """Refinement for a measure of decisions.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Rows, labels and weights.
+    loss : Loss
+        The soft measure.
+    measure : callable
+        The measure on the training rows, of scores.
+    tol : float
+        Precision of starts and descent.
+    max_iter : int
+        Largest number of iterations of each.
+    """
+
+    def __init__(
+        self, data: TrainingSet, loss: Loss, measure: Callable[[Array], float], tol: float, max_iter: int
+    ) -> None:
+        super().__init__(data, loss, tol, max_iter)
+        self._of_scores = measure
+
+    def trust(self, start: Start) -> float:
+        """Return what the rows of the rarer class allow, times the share of the slope that is more than noise."""
+        return _TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+
+    def evidence(self, start: Start) -> float:
+        """Return the share of the squared slope at the start that rows drawn at random would not explain, 0 if none.
+
+        The slope is a sum over rows. If the start is as good as its neighbours, the expectation of the slope is zero,
+        and that of its square the sum of the rows' squares. What is above that by more than one standard error is
+        evidence. For uncorrelated features the relative error is the root of 2 over their number, as for a chi-square.
+        Without it, this is the factor by which James and Stein's estimator shrinks a mean.
+        """
+        slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
+        total = self._operator.rmatvec(slope)
+        noise = float(slope**2 / self._loss.weight @ self._distances())
+        chance = noise * (1.0 + np.sqrt(2.0 / total.size))
+        return max(0.0, 1.0 - chance / float(total @ total)) if total.any() else 0.0
+
+    def _distances(self) -> Array:
+        """Return the squared distance of each row from the mean; sparse rows are not centred."""
+        mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
+        squares = row_norms(self._X, squared=True)
+        return squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
+
+    def _measure(self, scores: Array) -> float:
+        return self._of_scores(scores)

@@ -1,8 +1,7 @@
-"""Classifiers for measures of decisions: precision at k, break-even point, F-beta, G-mean."""
+"""Classifiers for measures of the contingency table: F-beta and G-mean."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,262 +9,40 @@ from numpy.typing import NDArray
 from sklearn.metrics import fbeta_score
 
 from rocmax._validate import TrainingSet, check_number
-from rocmax._window import check_top, top_weight
-from rocmax.estimators._base import LinearScoreClassifier
-from rocmax.estimators._threshold import at_top, best_measure
-from rocmax.estimators.linear import solve_linear
-from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, Loss, PrecisionAtK
-from rocmax.metrics import break_even_point, g_mean_score, precision_at_k
-from rocmax.solvers import Callback, CuttingPlane, Result
+from rocmax.estimators._composed import ComposedClassifier
+from rocmax.estimators._threshold import best_measure
+from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
+from rocmax.metrics import g_mean_score
 
 Array = NDArray[np.float64]
-
-
-class ComposedClassifier(LinearScoreClassifier):
-    """Linear classifier on a loss that has subgradients only, with a certified gap."""
-
-    C: float
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("C", self.C, above=0.0)
-
-    @abstractmethod
-    def _loss(self) -> Loss:
-        """Return the loss to minimise."""
-
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        return solve_linear(CuttingPlane(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
-
-    def _remedy(self) -> str:
-        return (
-            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
-            "the mean of as many of the highest negatives. Use PartialAUCClassifier, which does not collapse, or a "
-            "model of probabilities in scikit-learn's TunedThresholdClassifierCV."
-        )
-
-
-class PrecisionAtKClassifier(ComposedClassifier):
-    r"""Linear classifier for the precision among the ``k`` highest scores.
-
-    .. math:: \min_w \; \tfrac12 |w|^2 + C \, R(Xw)
-
-    with the convex, shift-invariant bound :class:`rocmax.losses.PrecisionAtK`. A row is predicted positive if its score
-    is among what were the top ``k`` of the training rows.
-
-    Parameters
-    ----------
-    k : int or float
-        An integer is a number of rows; a float, above 0 and at most 1, a fraction of all rows.
-    C : float
-        Weight of the loss.
-    tol : float
-        Stop when the gap is at most ``tol`` times the objective.
-    max_iter : int
-        Largest number of iterations, two passes over the data each.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report progress on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The minimum.
-    dual_gap_ : float
-        Certified distance from the optimum.
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
-
-    Notes
-    -----
-    A small ``k`` on hard data makes zero weights the optimum for every ``C``, as for the convex bounds of the partial
-    AUC: where, in every direction, the mean of the positives is at most that of the ``k`` highest negatives. The fit
-    then warns.
-
-    References
-    ----------
-    Kar, Narasimhan and Jain, "Surrogate functions for maximizing precision at the top", ICML 2015.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from rocmax import PrecisionAtKClassifier
-    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
-    >>> model = PrecisionAtKClassifier(k=0.05).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    1.0
-    """
-
-    def __init__(
-        self,
-        k: float = 0.1,
-        *,
-        C: float = 10.0,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        pos_label: Any = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.k = k
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_top(self.k)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Only k rows are labelled positive, however many are: the accuracy can be as low as that asks for.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def _loss(self) -> Loss:
-        return PrecisionAtK(self.k)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        total = float(scores.size if data.weight is None else data.weight.sum())
-        return at_top(scores, data.positive, data.weight, top_weight(self.k, total))
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return precision_at_k(y, scores, k=self.k, sample_weight=sample_weight, pos_label=pos_label)
-
-    def _remedy(self) -> str:
-        return (
-            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
-            "the mean of the k highest negatives. Use a k nearer to the number of positives, or "
-            "PartialAUCClassifier, which does not collapse."
-        )
-
-
-class BreakEvenClassifier(ComposedClassifier):
-    r"""Linear classifier for the precision-recall break-even point.
-
-    .. math:: \min_w \; \tfrac12 |w|^2 + C \, R(Xw)
-
-    with the convex bound :class:`rocmax.losses.BreakEven`. As many training rows as there are positives are predicted
-    positive.
-
-    Parameters
-    ----------
-    C : float
-        Weight of the loss.
-    tol : float
-        Stop when the gap is at most ``tol`` times the objective.
-    max_iter : int
-        Largest number of iterations, two passes over the data each.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report progress on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The minimum.
-    dual_gap_ : float
-        Certified distance from the optimum.
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
-
-    Notes
-    -----
-    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
-    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
-    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
-
-    References
-    ----------
-    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from rocmax import BreakEvenClassifier
-    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
-    >>> model = BreakEvenClassifier().fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.88
-    """
-
-    def __init__(
-        self,
-        *,
-        C: float = 10.0,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        pos_label: Any = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
-
-    def _loss(self) -> Loss:
-        return BreakEven()
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        m = float(data.positive.sum() if data.weight is None else data.weight[data.positive].sum())
-        return at_top(scores, data.positive, data.weight, m)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return break_even_point(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 
 
 class FBetaClassifier(ComposedClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
-    .. math:: \min_{w, b} \; \tfrac12 |w|^2 + C \, R(Xw + b)
-
-    with the convex bound :class:`rocmax.losses.FBeta`; the intercept is not penalised. Last, the threshold is moved to
-    where the training rows have the best :math:`F_\beta`.
+    Last, the threshold is moved to where the training rows have the best :math:`F_\beta`.
 
     Parameters
     ----------
     beta : float
         Weight of the recall, above 0.
+    loss : {"auto", "convex"}
+        What is minimised:
+
+        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
+          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
+          collapse, and never ends below its start in the measure on the training rows. Features are standardised
+          inside, so their scale does not matter.
+        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.FBeta`,
+          to a certified gap. Its optimum on hard data is at zero weights.
     C : float
-        Weight of the loss.
+        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
+        measure alone, where the data speak for a move at all.
+    start_C : float
+        With "auto", the ``C`` of the logistic regression.
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        With "convex", stop when the gap is at most ``tol`` times the objective; with "auto", when a step lowers it by
+        less than a hundredth of ``tol``, relatively.
     max_iter : int
         Largest number of iterations, two passes over the data each.
     pos_label : object, optional
@@ -284,9 +61,9 @@ class FBetaClassifier(ComposedClassifier):
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
-        The minimum.
+        The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum.
+        Certified distance from the optimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -298,13 +75,24 @@ class FBetaClassifier(ComposedClassifier):
 
     Notes
     -----
-    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
-    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
-    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+    With "auto" the fit minimises, for scores :math:`t` of unit standard deviation and those of the start, :math:`t_0`,
+
+    .. math:: R(t) + \frac{1}{2 C \kappa} \mathrm{Var}(t - t_0), \qquad
+              \kappa = \frac{\min(m, n)}{10 \, d} \,
+              \Bigl(1 - \frac{(1 + \sqrt{2/d}) \sum_i |g_i|^2}{|\sum_i g_i|^2}\Bigr)_+
+
+    with :math:`m` positives, :math:`n` negatives, :math:`d` features, and :math:`g_i` the part of a row in the slope
+    of :math:`R` at the start. The last factor is the share of the slope that is more than noise (one standard error
+    above it), much as in James and Stein's estimator. If it is 0, the start itself is the model.
+
+    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
+    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
+    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
 
     References
     ----------
     Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    James and Stein, "Estimation with quadratic loss", Fourth Berkeley Symposium, 1961.
 
     Examples
     --------
@@ -319,8 +107,10 @@ class FBetaClassifier(ComposedClassifier):
     def __init__(
         self,
         beta: float = 1.0,
+        loss: str = "auto",
         *,
         C: float = 10.0,
+        start_C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -328,7 +118,9 @@ class FBetaClassifier(ComposedClassifier):
         warm_start: bool = False,
     ) -> None:
         self.beta = beta
+        self.loss = loss
         self.C = C
+        self.start_C = start_C
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -342,6 +134,9 @@ class FBetaClassifier(ComposedClassifier):
     def _loss(self) -> Loss:
         return FreeShift(FBeta(self.beta))
 
+    def _soft(self, width: float) -> Loss:
+        return SoftMeasure(FBeta(self.beta), width)
+
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return best_measure(scores, data.positive, data.weight, FBeta(self.beta).measure)
 
@@ -353,17 +148,27 @@ class FBetaClassifier(ComposedClassifier):
 class GMeanClassifier(ComposedClassifier):
     r"""Linear classifier for the geometric mean of the rates of both classes that are predicted right.
 
-    .. math:: \min_{w, b} \; \tfrac12 |w|^2 + C \, R(Xw + b)
-
-    with the convex bound :class:`rocmax.losses.GMean`; the intercept is not penalised. Last, the threshold is moved to
-    where the training rows have the best G-mean.
+    Last, the threshold is moved to where the training rows have the best G-mean.
 
     Parameters
     ----------
+    loss : {"auto", "convex"}
+        What is minimised:
+
+        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
+          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
+          collapse, and never ends below its start in the measure on the training rows. Features are standardised
+          inside, so their scale does not matter.
+        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.GMean`,
+          to a certified gap. Its optimum on hard data is at zero weights.
     C : float
-        Weight of the loss.
+        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
+        measure alone, where the data speak for a move at all.
+    start_C : float
+        With "auto", the ``C`` of the logistic regression.
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        With "convex", stop when the gap is at most ``tol`` times the objective; with "auto", when a step lowers it by
+        less than a hundredth of ``tol``, relatively.
     max_iter : int
         Largest number of iterations, two passes over the data each.
     pos_label : object, optional
@@ -382,9 +187,9 @@ class GMeanClassifier(ComposedClassifier):
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
-        The minimum.
+        The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum.
+        Certified distance from the optimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -396,9 +201,12 @@ class GMeanClassifier(ComposedClassifier):
 
     Notes
     -----
-    Hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the positives is at
-    most the mean of as many of the highest negatives. For normal classes of equal variance that is so below an AUC of
-    0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+    What "auto" minimises, and when it stays at its start, is written in :class:`FBetaClassifier`; only the soft measure
+    is another one.
+
+    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
+    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
+    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
 
     References
     ----------
@@ -416,15 +224,19 @@ class GMeanClassifier(ComposedClassifier):
 
     def __init__(
         self,
+        loss: str = "auto",
         *,
         C: float = 10.0,
+        start_C: float = 1.0,
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
         verbose: bool = False,
         warm_start: bool = False,
     ) -> None:
+        self.loss = loss
         self.C = C
+        self.start_C = start_C
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -433,6 +245,9 @@ class GMeanClassifier(ComposedClassifier):
 
     def _loss(self) -> Loss:
         return FreeShift(GMean())
+
+    def _soft(self, width: float) -> Loss:
+        return SoftMeasure(GMean(), width)
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return best_measure(scores, data.positive, data.weight, GMean().measure)

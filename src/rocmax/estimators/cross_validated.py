@@ -12,7 +12,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
-from rocmax.estimators._auto import STEP, Refinement
+from rocmax.estimators._auto import STEP, WindowRefinement
 from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure
 from rocmax.losses import PartialAUCRamp
 from rocmax.metrics import partial_auc_score
@@ -232,14 +232,14 @@ class _Fold:
             max(result.n_iter for result in results),
         )
 
-    def _refinement(self) -> Refinement:
+    def _refinement(self) -> WindowRefinement:
         weight = self.data.weight
         part = self.data._replace(
             X=self.data.X[self.train],
             positive=self.data.positive[self.train],
             weight=None if weight is None else weight[self.train],
         )
-        return Refinement(part, self.window, self.tol, self.max_iter)
+        return WindowRefinement(part, self.window, self.tol, self.max_iter)
 
     def _score(self, w: Array) -> float:
         weight = self.data.weight

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
-from rocmax.estimators._auto import Refinement
+from rocmax.estimators._auto import WindowRefinement
 from rocmax.estimators._balls import BallMixin, check_ball_parameters
 from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure, solve_linear
 from rocmax.estimators._threshold import best_youden
@@ -315,7 +315,7 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
             return self._minimize_in_ball(data, w0, callback)
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
-            refinement = Refinement(data, window, self.tol, self.max_iter)
+            refinement = WindowRefinement(data, window, self.tol, self.max_iter)
             return refinement.run(refinement.best_start(), self.C, w0, callback)
         certified = SmoothedNewton(self.tol, self.max_iter)
         if self.loss in ("tight", "structural"):

@@ -12,13 +12,9 @@ from sklearn.utils import check_random_state
 from rocmax._validate import TrainingSet, check_block, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators._base import LinearScoreClassifier
-from rocmax.estimators.composed import (
-    BreakEvenClassifier,
-    FBetaClassifier,
-    GMeanClassifier,
-    PrecisionAtKClassifier,
-)
+from rocmax.estimators.composed import FBetaClassifier, GMeanClassifier
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.top import BreakEvenClassifier, PrecisionAtKClassifier
 from rocmax.losses import BreakEven, FBeta, GMean, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
 from rocmax.samplers import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result

@@ -5,6 +5,7 @@ from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, FreeS
 from rocmax.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from rocmax.losses.partial_auc import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.ramp import PartialAUCRamp
+from rocmax.losses.soft import SoftMeasure, SoftPrecision
 from rocmax.losses.top import BreakEven, PrecisionAtK
 
 __all__ = [
@@ -24,4 +25,6 @@ __all__ = [
     "PartialAUCStructural",
     "PartialAUCTight",
     "PrecisionAtK",
+    "SoftMeasure",
+    "SoftPrecision",
 ]

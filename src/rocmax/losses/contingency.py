@@ -328,6 +328,12 @@ class FBeta(ContingencyLoss):
         square = self.beta**2
         return (1 + square) * tp / (square * m + tp + fp)
 
+    def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
+        """Return the derivatives of F-beta in ``tp`` and in ``fp``."""
+        square = self.beta**2
+        size = square * m + tp + fp
+        return (1 + square) * (size - tp) / size**2, -(1 + square) * tp / size**2
+
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
         """Chord in ``tp`` between the tangents in ``fp`` at its ends, bounded by a plane that is exact at ``t1``."""
         level = 1.0 - self.measure(t1, f1, m, n)
@@ -369,6 +375,11 @@ class GMean(ContingencyLoss):
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
         """Return the G-mean."""
         return np.sqrt(tp / m * np.maximum((n - fp) / n, 0.0))
+
+    def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
+        """Return the derivatives of the G-mean in ``tp`` and in ``fp``; zero where it is zero itself."""
+        level = 0.5 * float(self.measure(np.asarray(tp), np.asarray(fp), m, n))
+        return (level / tp, -level / (n - fp)) if level > 0 else (0.0, 0.0)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
         """Return the plane through three corners: bilinear interpolation of all four is nowhere above it."""

@@ -109,7 +109,7 @@ class BoundRamp(BoundLoss):
         if middle_score.size == 0:
             return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
-        middle_score, score = _without_gaps(middle_score, score, 4 * self.half)
+        middle_score, score = without_gaps(middle_score, score, 4 * self.half)
         low, middle, high = (
             np.searchsorted(-score, -(middle_score + offset), side="left") for offset in (self.half, 0.0, -self.half)
         )
@@ -142,7 +142,7 @@ class BoundRamp(BoundLoss):
         return constant + d * running(-v, 2 * v, -v)
 
 
-def _without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
+def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
     """Shorten the gaps between scores that are so long that no step reaches across.
 
     No step value changes, and squares of scores that lie far apart cost the sums no digits.
