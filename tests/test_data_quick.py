@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from rocmax.data import DataError, _csv, _quick, read_table
 
 NAMES = ["label", "a", "b"]
-NUMBERS = st.sampled_from(["1", "2.5", "-3", "1e5", "007", "", "NA", "9007199254740993", "18446744073709551615", "1e400"])
+NUMBERS = st.sampled_from(
+    ["1", "2.5", "-3", "1e5", "007", "", "NA", "9007199254740993", "18446744073709551615", "1e400"]
+)
 WORDS = st.sampled_from(["red", "blue", "é", "true", "False", "nan", "None", "inf", "2024-01-05", "x y", ""])
 ODD = st.text(alphabet="0123456789.eE+- xnaifNIF\r\0", max_size=5)
 CELLS = st.one_of(NUMBERS, WORDS, ODD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -134,7 +135,7 @@ def test_labels_of_a_path_do_not_touch(radii, most):
         texts = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
         boxes = sorted((label.get_window_extent() for label in texts if label.get_text()), key=lambda box: box.x0)
         assert len(boxes) >= 2
-        assert all(a.x1 + 2 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+        assert all(a.x1 + 2 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_bad_options(problem, monkeypatch):

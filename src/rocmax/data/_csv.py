@@ -1,4 +1,4 @@
-"""Text tables, by pyarrow where pandas is not quicker; Python's csv module finds the line that something is wrong with."""
+"""Text tables, by pyarrow where pandas is not quicker; Python's csv module finds the line where something is wrong."""
 
 from __future__ import annotations
 

@@ -85,7 +85,9 @@ def _is_clear(column: Any, name: str, layout: Layout) -> bool:
         return True
     if column.dtype.kind in "bif":
         return True
-    if kind == "number" or not (isinstance(column.dtype, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string"):
+    if kind == "number" or not (
+        isinstance(column.dtype, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string"
+    ):
         return False
     first = str(column.loc[column.first_valid_index()])
     # pandas keeps the words for missing values in a column with a whole number that is too large.
