@@ -98,7 +98,9 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     options = ["--models", "auto,auc,logistic,lightgbm", "--splits", "2", "--out", folder / "table.csv"]
     options += ["--resume", folder / "store.jsonl"]
     command = ["compare", folder / "train.csv", *FIT, *options]
-    printed = run(*command).stdout
+    done = run(*command)
+    printed = done.stdout
+    assert "left out 'since': dates are not used" in done.stderr
     table = pd.read_csv(folder / "table.csv", index_col="model")
     assert sorted(table.index) == ["auc", "auto", "lightgbm", "logistic"]
     assert table["mean"].is_monotonic_decreasing

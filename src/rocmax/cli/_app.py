@@ -107,8 +107,6 @@ def fit(
     check_place(out)
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based)
-    for note in training.notes:
-        screen.print(f"Note: {note}")
     with working("fitting"):
         fitted = _fit.fit(training, options)
         about = _fit.facts(training, options, target, fitted, zero_based)
@@ -295,9 +293,12 @@ def _training(
     from rocmax.tabular import UnclearTargetError
 
     try:
-        return read_training(data, target, positive, drop or [], group, delimiter, zero_based)
+        training = read_training(data, target, positive, drop or [], group, delimiter, zero_based)
     except UnclearTargetError as error:
         raise typer.BadParameter(str(error)) from error
+    for note in training.notes:
+        screen.print(f"Note: {note}")
+    return training
 
 
 def _rows(X: Any, index: Any) -> Any:

@@ -18,6 +18,7 @@ from rocmax.cli._measure import measure_params
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier
+from rocmax.estimators.threshold import _order
 from rocmax.metrics import make_scorer
 from rocmax.tabular import Target, column_kinds, make_model, make_target, tuning_grid
 from rocmax.tuning import fit_tuned, fit_window, tuning_splits
@@ -95,6 +96,9 @@ def fit(training: Training, options: Options) -> Fitted:
     """Fit on some rows and choose the threshold on the others."""
     labels, positive = training.target.labels, training.target.positive
     train, test = _split(training, options)
+    if options.confidence is not None:
+        # Too few negatives are refused before the long work.
+        _order(int((~training.target.is_positive[test]).sum()), options.window[1], 1 - options.confidence)
     model, tuning = _fit_rows(training, options, train)
     if options.window != (0.0, 1.0):
         model = FPRThresholdClassifier(
