@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -24,6 +24,8 @@ from tables import loud, payments
     n_groups=st.none() | st.integers(1, 10),
     seed=st.integers(0, 2**32 - 1),
 )
+@example(positive=np.arange(20) % 2 == 0, n_groups=None, seed=2**32 - 1)
+@example(positive=np.arange(20) % 2 == 0, n_groups=5, seed=2**32 - 1)
 def test_folds_are_apart_and_have_both_classes(positive, n_groups, seed):
     rng = np.random.default_rng(0)
     groups = None if n_groups is None else rng.integers(0, n_groups, positive.size)

@@ -47,7 +47,7 @@ def tuning_splits(
     most = max(MAX_ROWS, round(MAX_IN_WINDOW / (window[1] - window[0])))
     rng, found = np.random.default_rng(seed), []
     for repeat in range(2 if positive.size <= FEW_ROWS else 1):
-        for train, test in _folds(positive, groups, n_folds, seed + repeat):
+        for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
             parts = [train[positive[train] == side] for side in (True, False)]
             if all(part.size for part in parts) and 0 < positive[test].sum() < test.size:
                 kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
@@ -64,7 +64,7 @@ def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: in
     with warnings.catch_warnings():
         # Folds without one of the classes are left out by the caller.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed % 2**32)
+        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
         return list(splitter.split(positive, positive, groups))
 
 
