@@ -151,7 +151,7 @@ def test_the_slider_by_keyboard_shows_the_counts_of_the_scores(page, folder, chr
         limit = float(tab.locator("#limit-text").inner_text().split()[2]) / 100
         assert tab.locator("#limit").get_attribute("aria-valuetext") == tab.locator("#limit-text").inner_text()
         seen.add(limit)
-        within = [t for t in np.unique(s) if np.mean(s[~y] >= t) <= limit * (1 + 5e-3)]
+        within = [t for t in np.unique(s) if np.mean(s[~y] >= t) <= limit * (1 + 1e-9)]
         accepted = s >= min(within, default=np.inf)
         found, alarms = 10_000 * np.sum(accepted & y) / y.size, 10_000 * np.sum(accepted & ~y) / y.size
         cells = tab.locator("#operating tbody tr").first.locator("td").all_inner_texts()
