@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 import os
 import pty
@@ -15,10 +16,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
 
 import rocmax
 from commands import FIT, ROCMAX, run
 from rocmax import metrics
+from rocmax.cli._app import app
 from tables import loud
 
 
@@ -111,6 +114,24 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     again = json.loads(run(*command, "--json").stdout)
     assert {entry["model"]: entry["mean"] for entry in again} == pytest.approx(table["mean"].to_dict())
     assert (folder / "store.jsonl").read_text().splitlines() == lines
+
+
+def test_the_format_of_the_table_does_not_matter(folder, tmp_path):
+    frame = pd.read_csv(folder / "train.csv").drop(columns="since")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "b.tsv.gz", index=False, sep="\t")
+    frame.to_csv(tmp_path / "c.csv.bz2", index=False)
+    frame.to_csv(tmp_path / "d.csv", index=False, sep=";", quoting=csv.QUOTE_NONNUMERIC)
+    frame.to_parquet(tmp_path / "e.parquet")
+    found = []
+    for path in sorted(tmp_path.glob("?.*")):
+        more = ["--delimiter", ";"] if path.name == "d.csv" else []
+        args = ["fit", path, *FIT, *more, "--no-tune", "--json", "--out", tmp_path / "model.rocmax"]
+        done = CliRunner().invoke(app, list(map(str, args)))
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(done.stdout)["held_out"])
+    assert len(found) == 5
+    assert all(entry == pytest.approx(found[0]) for entry in found)
 
 
 @pytest.mark.parametrize("options", [["--model", "logistic"], ["--measure", "tpr_at_fpr"], ["--model", "svm"]])
