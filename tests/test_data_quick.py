@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.utils.fixes import parse_version
 
 from rocmax.data import DataError, _csv, _quick, read_table
 
@@ -17,6 +18,11 @@ NUMBERS = st.sampled_from(
 WORDS = st.sampled_from(["red", "blue", "é", "true", "False", "nan", "None", "inf", "2024-01-05", "x y", ""])
 ODD = st.text(alphabet="0123456789.eE+- xnaifNIF\r\0", max_size=5)
 CELLS = st.one_of(NUMBERS, WORDS, ODD)
+
+
+needs_new_pandas = pytest.mark.skipif(
+    parse_version(pd.__version__) < parse_version("3.1"), reason="older versions of pandas leave all files to pyarrow"
+)
 
 
 def careful(path, **options):
@@ -91,12 +97,28 @@ def test_every_file_is_read_as_by_the_careful_reader(tmp_path_factory, text):
         ("a,b,label\n1,red,0\n2,blue,1\n", {"columns": ["b", "a"]}),
     ],
 )
+@needs_new_pandas
 def test_plain_files_are_read_quickly(tmp_path, monkeypatch, text, options):
     path = tmp_path / "a.csv"
     path.write_text(text, encoding="utf-8", newline="")
     assert_same(path, target="label", **options)
     monkeypatch.setattr(_csv, "read", lambda *_: pytest.fail("the careful reader was asked"))
     assert len(read_table(path, target="label", **options).X) == 2
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=50))
+def test_numbers_are_exact(tmp_path_factory, numbers):
+    path = tmp_path_factory.mktemp("exact") / "a.csv"
+    path.write_text("a\n" + "".join(f"{number!r}\n" for number in numbers).replace("e+", "e"))
+    np.testing.assert_array_equal(read_table(path).X["a"], numbers)
+
+
+def test_an_older_pandas_is_not_asked(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a\n1\n2\n")
+    monkeypatch.setattr(pd, "__version__", "3.0.2")
+    monkeypatch.setattr(pd, "read_csv", lambda *_, **__: pytest.fail("pandas was asked"))
+    assert read_table(tmp_path / "a.csv").X["a"].tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("text", ["a\nred\n \nblue\n", "a\n1\n\n2\n", "a\n1\n2,3\n", "a\nred\n"])

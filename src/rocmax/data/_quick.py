@@ -1,4 +1,4 @@
-"""Plain text tables by pandas' parser, where it gives what pyarrow would give: on few cores it is the faster one.
+"""Plain text tables by the parser of pandas 3.1, where it gives what pyarrow would give: on few cores it is faster.
 
 Its result is taken only if nothing in the file leaves room for two readings; for everything else, and for every error,
 pyarrow is asked.
@@ -14,6 +14,8 @@ import numpy as np
 
 from rocmax.data._files import Source
 
+# Older parsers are slower than pyarrow, and round the last digit of some numbers.
+OLDEST = (3, 1)
 # Rows from which the types are guessed before the whole file is read.
 PEEK = 1000
 CHUNK = 1 << 18
@@ -35,7 +37,10 @@ class Layout(NamedTuple):
 
 def read(source: Source, layout: Layout) -> Any | None:
     """Return the wanted columns of a file as a DataFrame, or None if the other reader should look at it."""
-    if source.compression is not None or not source.path.is_file() or not layout.separator.isascii():
+    import pandas as pd
+
+    is_new = tuple(int(part) for part in pd.__version__.split(".")[:2]) >= OLDEST
+    if not is_new or source.compression is not None or not source.path.is_file() or not layout.separator.isascii():
         return None
     # The parser looks at all columns, the other one at those that are wanted.
     if 2 * len(layout.wanted) < len(layout.names) or _parse(source, layout, PEEK) is None:
