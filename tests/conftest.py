@@ -1,8 +1,29 @@
-"""Property tests draw the same examples in every run, and are not timed: a machine can be busy."""
+"""What tests of several files share."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from commands import FIT, run
+from tables import payments
+
+# Property tests draw the same examples in every run, and are not timed: a machine can be busy.
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder with a table to learn from, train.csv, and another, test.csv."""
+    folder = tmp_path_factory.mktemp("cli")
+    payments(1200, 0).to_csv(folder / "train.csv", index=False)
+    payments(900, 1).to_csv(folder / "test.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fitted(folder):
+    """The model file that `rocmax fit` wrote, and what it printed."""
+    done = run("fit", folder / "train.csv", *FIT, "--out", folder / "model.rocmax")
+    return folder / "model.rocmax", done

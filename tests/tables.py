@@ -25,3 +25,13 @@ def payments(n_rows, seed=0):
     frame.loc[rng.random(n_rows) < 0.1, "age"] = np.nan
     frame.loc[rng.random(n_rows) < 0.05, "country"] = None
     return frame.assign(label=np.where(fraud, "fraud", "ok"))
+
+
+def loud(n_rows, seed=0):
+    """A table whose loudest negatives are far out where the positives are: a fit that does not see the limit fails."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n_rows) < 0.1
+    X = rng.normal(size=(n_rows, 4))
+    X[:, :2] += np.outer(positive, [3.0, 1.0])
+    X[~positive & (rng.random(n_rows) < 0.02), 0] += 6.0
+    return pd.DataFrame(X.round(4), columns=list("abcd")).assign(label=positive.astype(int))

@@ -18,9 +18,9 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 def fitted(X, labels, positive, name, window):
     training = Training(X, make_target(labels, positive), None, [], [])
-    options = Options(window, "partial_auc", name, None, 0.3, 0)
-    model, test = fit(training, options)
-    return model, facts(training, options, "label", model, test, False)
+    options = Options(window, "partial_auc", name, None, 0.3, 0, tune=False)
+    found = fit(training, options)
+    return found.model, facts(training, options, "label", found, False)
 
 
 def feed(X, features):

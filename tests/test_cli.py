@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
+import csv
 import json
 import os
 import pty
@@ -11,41 +11,18 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
 
 import rocmax
+from commands import FIT, ROCMAX, run
 from rocmax import metrics
-from tables import payments
-
-ROCMAX = str(Path(sys.executable).with_name("rocmax"))
-FIT = ["--target", "label", "--positive", "fraud", "--max-fpr", "0.1", "--drop", "customer"]
-
-
-def run(*args, code=0):
-    done = subprocess.run([ROCMAX, *map(str, args)], capture_output=True, text=True, timeout=170)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cli")
-    payments(1200, 0).to_csv(folder / "train.csv", index=False)
-    payments(900, 1).to_csv(folder / "test.csv", index=False)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def fitted(folder):
-    done = run("fit", folder / "train.csv", *FIT, "--out", folder / "model.rocmax")
-    return folder / "model.rocmax", done
+from rocmax.cli._app import app
+from tables import loud
 
 
 def test_fit_names_the_class_measures_and_saves(folder, fitted):
@@ -56,11 +33,16 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert "trained on 900 rows, 300 held out" in done.stdout
     assert "partial AUC, FPR 0 to 0.1: 0." in done.stdout
     assert "threshold for at most 10 % of false positives" in done.stdout
+    assert "tuned in 10 folds of at most 720 training rows: C=" in done.stdout
     assert "left out 'since': dates are not used" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     model = rocmax.load(path)
-    held = json.loads(run("fit", folder / "train.csv", *FIT, "--out", path, "--json").stdout)["held_out"]
-    assert held["low"] < held["value"] < held["high"]
+    about = json.loads(run("fit", folder / "train.csv", *FIT, "--out", path, "--json").stdout)
+    assert about["held_out"]["low"] < about["held_out"]["value"] < about["held_out"]["high"]
+    classifier = model.estimator_.named_steps["model"]
+    assert about["tuning"]["chosen"] == {"C": classifier.C_}
+    assert about["tuning"]["starts"] == classifier.starts_
+    assert (about["tuning"]["folds"], about["tuning"]["rows in a fold"]) == (10, 720)
     # Preprocessing is inside the model, and was fitted to the training rows only.
     imputer = model.estimator_.named_steps["table"].named_transformers_["numbers"].steps[0][1]
     assert imputer.statistics_.size == 4
@@ -119,7 +101,9 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     options = ["--models", "auto,auc,logistic,lightgbm", "--splits", "2", "--out", folder / "table.csv"]
     options += ["--resume", folder / "store.jsonl"]
     command = ["compare", folder / "train.csv", *FIT, *options]
-    printed = run(*command).stdout
+    done = run(*command)
+    printed = done.stdout
+    assert "left out 'since': dates are not used" in done.stderr
     table = pd.read_csv(folder / "table.csv", index_col="model")
     assert sorted(table.index) == ["auc", "auto", "lightgbm", "logistic"]
     assert table["mean"].is_monotonic_decreasing
@@ -130,6 +114,57 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     again = json.loads(run(*command, "--json").stdout)
     assert {entry["model"]: entry["mean"] for entry in again} == pytest.approx(table["mean"].to_dict())
     assert (folder / "store.jsonl").read_text().splitlines() == lines
+
+
+def test_the_format_of_the_table_does_not_matter(folder, tmp_path):
+    frame = pd.read_csv(folder / "train.csv").drop(columns="since")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "b.tsv.gz", index=False, sep="\t")
+    frame.to_csv(tmp_path / "c.csv.bz2", index=False)
+    frame.to_csv(tmp_path / "d.csv", index=False, sep=";", quoting=csv.QUOTE_NONNUMERIC)
+    frame.to_parquet(tmp_path / "e.parquet")
+    found = []
+    for path in sorted(tmp_path.glob("?.*")):
+        more = ["--delimiter", ";"] if path.name == "d.csv" else []
+        args = ["fit", path, *FIT, *more, "--no-tune", "--json", "--out", tmp_path / "model.rocmax"]
+        done = CliRunner().invoke(app, list(map(str, args)))
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(done.stdout)["held_out"])
+    assert len(found) == 5
+    assert all(entry == pytest.approx(found[0]) for entry in found)
+
+
+@pytest.mark.parametrize("options", [["--model", "logistic"], ["--measure", "tpr_at_fpr"], ["--model", "svm"]])
+def test_other_models_and_measures_are_tuned_too(folder, options):
+    about = json.loads(run("fit", folder / "train.csv", *FIT, *options, "--out", folder / "t", "--json").stdout)
+    assert about["tuning"]["chosen"]["C"] in about["tuning"]["tried"]["C"]
+    assert about["tuning"]["chosen"]["C"] == rocmax.load(folder / "t").estimator_.named_steps["model"].C
+    done = run("fit", folder / "train.csv", *FIT, *options, "--no-tune", "--out", folder / "t")
+    assert "\nnot tuned\n" in done.stdout
+    assert rocmax.load(folder / "t").estimator_.named_steps["model"].C == 1.0
+
+
+def test_tuning_pays(tmp_path):
+    loud(3000).to_csv(tmp_path / "train.csv", index=False)
+    loud(20_000, 1).to_csv(tmp_path / "new.csv", index=False)
+    reached = []
+    for option in ("--tune", "--no-tune"):
+        model = tmp_path / f"m{option}.rocmax"
+        run("fit", tmp_path / "train.csv", "--target", "label", "--max-fpr", "0.01", option, "--out", model)
+        result = json.loads(run("evaluate", model, tmp_path / "new.csv", "--json").stdout)
+        reached.append(result["measures"]["partial_auc"]["value"])
+    assert reached[0] > 0.1
+    assert reached[0] > 3 * reached[1]
+
+
+def test_too_few_rows_to_tune(tmp_path):
+    rows = [f"{i},{i % 2}" for i in range(4)] + ["9,0"] * 40
+    (tmp_path / "a.csv").write_text("x,label\n" + "\n".join(rows * 2) + "\n")
+    run("fit", tmp_path / "a.csv", "--target", "label", "--test-share", "0.5", "--out", tmp_path / "m")
+    (tmp_path / "a.csv").write_text("x,g,label\n" + "\n".join(f"{i},{i % 4 // 2},{i % 2}" for i in range(40)) + "\n")
+    options = ["--target", "label", "--group", "g", "--test-share", "0.5", "--out", tmp_path / "m"]
+    done = run("fit", tmp_path / "a.csv", *options)
+    assert "not tuned: one class has too few rows, or groups, for folds" in done.stderr
 
 
 def test_groups_stay_on_one_side(folder):
@@ -180,90 +215,6 @@ def test_svmlight_in_and_out(folder):
     assert "was fitted to an svmlight file" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("labels", "options", "code", "message"),
-    [
-        (["fraud", "ok"], [], 2, "'fraud' (200), 'ok' (200)"),
-        (["a", "b", "c"], [], 2, "'a' (134), 'b' (133), 'c' (133)"),
-        (["a", "b", "c"], ["--positive", "b"], 0, "positive class: 'b' (133 rows); others: 267"),
-        (["only"], [], 1, "one class only: 'only' (400)"),
-        (["a", "b"], ["--positive", "z"], 1, "no value 'z'; its values are 'a' (200), 'b' (200)"),
-    ],
-)
-def test_the_positive_class(tmp_path, labels, options, code, message):
-    rng = np.random.default_rng(0)
-    label = [labels[i % len(labels)] for i in range(400)]
-    pd.DataFrame({"x": rng.normal(size=400), "label": label}).to_csv(tmp_path / "a.csv", index=False)
-    done = run("fit", tmp_path / "a.csv", "--target", "label", *options, "--out", tmp_path / "m.rocmax", code=code)
-    text = " ".join((done.stdout + done.stderr).replace("│", " ").split())
-    assert message in text
-    assert (tmp_path / "m.rocmax").exists() == (code == 0)
-
-
-BAD_FILES = {
-    "empty.csv": (b"", "empty.csv is empty"),
-    "header.csv": (b"x,label\n", "has a header and no rows"),
-    "ragged.csv": (b"x,label\n1,fraud\n2,ok,3\n", "ragged.csv, line 3: 3 fields where the header has 2 columns"),
-    "semicolons.csv": (b"x;label\n1;fraud\n", "is the delimiter ';'?"),
-    "latin.csv": (b"x,label\n1,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
-    "other.csv": (b"x,class\n1,fraud\n2,ok\n", "has no column 'label'"),
-    "short.csv.gz": (gzip.compress(os.urandom(50_000).hex().encode())[:20_000], "ends in the middle of its gzip data"),
-    "directory.csv": (None, "is a directory; give one file"),
-    "one_class.csv": (b"x,label\n1,ok\n2,ok\n", "got one class only: 'ok' (2)"),
-}
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_bad_training_files(tmp_path, name):
-    content, message = BAD_FILES[name]
-    path = tmp_path / name
-    path.mkdir() if content is None else path.write_bytes(content)
-    done = run("fit", path, "--target", "label", "--positive", "fraud", "--out", tmp_path / "m.rocmax", code=1)
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "m.rocmax").exists()
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(folder):
-    out = folder / "none" / "m.rocmax"
-    done = run("fit", folder / "no_such.csv", *FIT, "--out", out, code=1)
-    assert "is not a directory, so m.rocmax cannot be written there" in done.stderr
-
-
-def test_bad_prediction_files(folder, fitted):
-    path, _ = fitted
-    test = pd.read_csv(folder / "test.csv")
-    test.drop(columns=["age", "country"]).to_csv(folder / "lacking.csv", index=False)
-    out = folder / "never.csv"
-    done = run("predict", path, folder / "lacking.csv", "--out", out, code=1)
-    assert "has no column 'age', 'country'" in done.stderr
-    text = (folder / "test.csv").read_text().splitlines()
-    text[700] = "x," + text[700].partition(",")[2]
-    (folder / "words.csv").write_text("\n".join(text) + "\n")
-    done = run("predict", path, folder / "words.csv", "--out", out, code=1)
-    assert "line 701: column 'amount' needs numbers" in done.stderr
-    done = run("predict", path, folder / "test.csv", "--out", folder / "scores.txt", code=1)
-    assert "ends in .csv or .parquet" in done.stderr
-    done = run("evaluate", path, folder / "test.csv", "--target", "country", code=1)
-    assert "a label in each row" in done.stderr
-    assert not out.exists()
-    assert not list(folder.glob(".*.part"))
-
-
-def test_bad_models(folder, fitted):
-    (folder / "text.rocmax").write_text("no model")
-    done = run("predict", folder / "text.rocmax", folder / "test.csv", code=1)
-    assert "is not a model file that rocmax saved" in done.stderr
-    done = run("evaluate", folder / "none.rocmax", folder / "test.csv", code=1)
-    assert "does not exist" in done.stderr
-    with zipfile.ZipFile(fitted[0]) as archive, zipfile.ZipFile(folder / "old.rocmax", "w") as other:
-        header = json.loads(archive.read("rocmax.json"))
-        other.writestr("rocmax.json", json.dumps({**header, "format": 0, "rocmax": "0.0.1"}))
-        other.writestr("model.skops", archive.read("model.skops"))
-    done = run("predict", folder / "old.rocmax", folder / "test.csv", code=1)
-    assert "was saved by rocmax 0.0.1 in file format 0" in done.stderr
-
-
 def test_progress_is_shown_on_a_terminal_only(folder, fitted):
     command = [ROCMAX, "predict", fitted[0], folder / "test.csv", "--out", folder / "terminal.csv"]
     ours, theirs = pty.openpty()
@@ -281,34 +232,6 @@ def test_progress_is_shown_on_a_terminal_only(folder, fitted):
     piped = run(*command[1:])
     assert piped.stderr == f"900 rows: {folder / 'terminal.csv'}\n"
     assert piped.stdout == ""
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["fit", "a.csv"],
-        ["fit", "a.csv", "--out", "m", "--max-fpr", "2"],
-        ["fit", "a.csv", "--out", "m", "--max-fpr", "0.1", "--min-fpr", "0.2"],
-        ["fit", "a.csv", "--out", "m", "--model", "forest"],
-        ["fit", "a.csv", "--out", "m", "--measure", "accuracy"],
-        ["fit", "a.csv", "--out", "m", "--measure", "tpr_at_fpr"],
-        ["fit", "a.csv", "--out", "m", "--confidence", "0.9"],
-        ["compare", "a.csv", "--models", "auto,forest"],
-        ["report", "a.csv", "--out", "r.html"],
-        ["nothing"],
-    ],
-)
-def test_bad_calls(args):
-    done = run(*args, code=2)
-    assert done.stdout == ""
-    assert done.stderr
-
-
-def test_verbose_shows_where():
-    done = subprocess.run([ROCMAX, "fit", "none.csv", "--out", "m", "--verbose"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert done.stderr.rstrip().endswith("Error: none.csv does not exist")
 
 
 def test_version_and_help():

@@ -74,7 +74,7 @@ def test_pipelines_of_the_command_line(tmp_path, name):
 def test_foreign_types_are_not_saved(tmp_path):
     X, y = rows()
     model = make_pipeline(FunctionTransformer(note), LogisticRegression()).fit(X, y)
-    with pytest.raises(ModelFileError, match=r"only types of rocmax and scikit-learn.*test_model_io\.note"):
+    with pytest.raises(ModelFileError, match=r"only types of rocmax, and those of scikit-learn.*test_model_io\.note"):
         rocmax.save(model, tmp_path / "m.rocmax")
     assert not (tmp_path / "m.rocmax").exists()
 

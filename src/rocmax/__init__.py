@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from rocmax.comparison import (
         compare,
     )
+    from rocmax.displays import (
+        ConvergenceDisplay,
+        PartialAUCPathDisplay,
+        PartialROCDisplay,
+    )
     from rocmax.estimators import (
         ROCSVC,
         ASAMClassifier,
@@ -41,13 +46,6 @@ if TYPE_CHECKING:
         load,
         save,
     )
-    from rocmax.plots import (
-        PartialAUCPathDisplay,
-    )
-    from rocmax.roc_display import (
-        ConvergenceDisplay,
-        PartialROCDisplay,
-    )
 
 __version__ = "0.1.0"
 
@@ -58,7 +56,7 @@ _MODULE_OF = {
     "AsymmetricSVC": "rocmax.estimators",
     "BreakEvenClassifier": "rocmax.estimators",
     "CBRClassifier": "rocmax.estimators",
-    "ConvergenceDisplay": "rocmax.roc_display",
+    "ConvergenceDisplay": "rocmax.displays",
     "ExactKernelMap": "rocmax.estimators",
     "FBetaClassifier": "rocmax.estimators",
     "FPRThresholdClassifier": "rocmax.estimators",
@@ -71,8 +69,8 @@ _MODULE_OF = {
     "PSAMClassifier": "rocmax.estimators",
     "PartialAUCClassifier": "rocmax.estimators",
     "PartialAUCClassifierCV": "rocmax.estimators",
-    "PartialAUCPathDisplay": "rocmax.plots",
-    "PartialROCDisplay": "rocmax.roc_display",
+    "PartialAUCPathDisplay": "rocmax.displays",
+    "PartialROCDisplay": "rocmax.displays",
     "PrecisionAtKClassifier": "rocmax.estimators",
     "ROCSVC": "rocmax.estimators",
     "RankBoostClassifier": "rocmax.estimators",
@@ -80,12 +78,12 @@ _MODULE_OF = {
     "TwoNormSVC": "rocmax.estimators",
     "compare": "rocmax.comparison",
     "data": "rocmax.data",
+    "displays": "rocmax.displays",
     "load": "rocmax.model_io",
     "losses": "rocmax.losses",
     "metrics": "rocmax.metrics",
     "partial_auc_path": "rocmax.estimators",
     "penalties": "rocmax.penalties",
-    "plots": "rocmax.plots",
     "save": "rocmax.model_io",
     "solvers": "rocmax.solvers",
 }
@@ -120,12 +118,12 @@ __all__ = [
     "__version__",
     "compare",
     "data",
+    "displays",
     "load",
     "losses",
     "metrics",
     "partial_auc_path",
     "penalties",
-    "plots",
     "save",
     "solvers",
 ]

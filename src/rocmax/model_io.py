@@ -64,7 +64,10 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         raise ModelFileError(f"{type(model).__name__} holds a value that cannot be saved: {error}") from error
     foreign = [name for name in sio.get_untrusted_types(data=content) if not _is_ours(name)]
     if foreign:
-        raise ModelFileError(f"only types of rocmax and scikit-learn are saved; the model holds {', '.join(foreign)}")
+        raise ModelFileError(
+            "only types of rocmax, and those of scikit-learn that skops holds to be safe, are saved; the model holds "
+            + ", ".join(foreign)
+        )
     header = {
         "format": FORMAT,
         "rocmax": rocmax.__version__,

@@ -147,10 +147,10 @@ def make_model(name: str, X: Any, window: tuple[float, float], positive: str, se
 
 
 def tuning_grid(name: str) -> dict[str, list[Any]]:
-    """Values to choose from by inner validation: as many for every model."""
+    """Values of the classifier's main parameter to choose from by inner validation: as many for every model."""
     if name == "lightgbm":
-        return {"model__num_leaves": [7, 15, 31, 63, 127]}
-    return {"model__C": [0.01, 0.1, 1.0, 10.0, 100.0]}
+        return {"num_leaves": [7, 15, 31, 63, 127]}
+    return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
 
 def positive_scores(model: Any, X: Any, positive: str) -> NDArray[np.float64]:

@@ -70,6 +70,9 @@ def fit(
     min_fpr: MinFPR = 0.0,
     measure: MeasureName = None,
     model: Annotated[str, typer.Option(help="auto, auc, logistic or svm.")] = "auto",
+    tune: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Choose the strength of the model by cross-validation.")
+    ] = True,
     confidence: Annotated[
         float | None, typer.Option(help="Keep the limit on new rows with this probability, such as 0.95.")
     ] = None,
@@ -95,6 +98,7 @@ def fit(
         confidence,
         test_share,
         seed,
+        tune,
     )
     if confidence is not None and not 0 < confidence < 1:
         raise typer.BadParameter(f"--confidence needs a number above 0 and below 1; got {confidence:g}")
@@ -103,15 +107,15 @@ def fit(
     check_place(out)
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based)
-    for note in training.notes:
-        screen.print(f"Note: {note}")
     with working("fitting"):
-        fitted, test = _fit.fit(training, options)
-        about = _fit.facts(training, options, target, fitted, test, zero_based)
-        scores = positive_scores(fitted, _rows(training.X, test), training.target.positive)
-        result = measured(options.measure, about, training.target.is_positive[test], scores)
+        fitted = _fit.fit(training, options)
+        about = _fit.facts(training, options, target, fitted, zero_based)
+        scores = positive_scores(fitted.model, _rows(training.X, fitted.test), training.target.positive)
+        result = measured(options.measure, about, training.target.is_positive[fitted.test], scores)
+    if tune and fitted.tuning is None:
+        screen.print("Note: not tuned: one class has too few rows, or groups, for folds")
     about["held_out"] = result
-    save(fitted, out, about=about)
+    save(fitted.model, out, about=about)
     if json:
         show_json({**about, "out": str(out)})
         return
@@ -289,9 +293,12 @@ def _training(
     from rocmax.tabular import UnclearTargetError
 
     try:
-        return read_training(data, target, positive, drop or [], group, delimiter, zero_based)
+        training = read_training(data, target, positive, drop or [], group, delimiter, zero_based)
     except UnclearTargetError as error:
         raise typer.BadParameter(str(error)) from error
+    for note in training.notes:
+        screen.print(f"Note: {note}")
+    return training
 
 
 def _rows(X: Any, index: Any) -> Any:
@@ -301,10 +308,13 @@ def _rows(X: Any, index: Any) -> Any:
 
 
 def _show_fit(training: Any, about: dict[str, Any], result: dict[str, Any], out: Path) -> None:
+    from rocmax.cli._fit import tuning_text
+
     target = training.target
     counts = int(target.is_positive.sum())
     say(f"positive class: {target.positive!r} ({counts} rows); others: {target.labels.size - counts} rows")
     say(f"trained on {about['rows']['train']} rows, {about['rows']['held out']} held out")
+    say(tuning_text(about["tuning"]))
     title = _title(about["measure"], result)
     say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the rows held out")
     if about["max_fpr"] < 1:

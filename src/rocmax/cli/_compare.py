@@ -34,7 +34,7 @@ def run(
         training.X,
         training.target.labels,
         scoring=make_scorer(measure, pos_label=positive, **params),
-        param_grids={name: tuning_grid(name) for name in names},
+        param_grids={name: {f"model__{key}": values for key, values in tuning_grid(name).items()} for name in names},
         n_splits=splits,
         groups=training.groups,
         random_state=seed,

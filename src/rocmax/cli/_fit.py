@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -14,10 +14,14 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
+from rocmax.cli._measure import measure_params
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier
-from rocmax.tabular import Target, column_kinds, make_model, make_target
+from rocmax.estimators.threshold import _order
+from rocmax.metrics import make_scorer
+from rocmax.tabular import Target, column_kinds, make_model, make_target, tuning_grid
+from rocmax.tuning import fit_tuned, fit_window, tuning_splits
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,15 @@ class Options:
     confidence: float | None
     test_share: float
     seed: int
+    tune: bool = True
+
+
+class Fitted(NamedTuple):
+    """A fitted model, the rows that it has not seen, and what tuning chose."""
+
+    model: Any
+    test: NDArray[np.intp]
+    tuning: dict[str, Any] | None
 
 
 def read_training(
@@ -79,21 +92,40 @@ def read_training(
     )
 
 
-def fit(training: Training, options: Options) -> tuple[Any, NDArray[np.intp]]:
-    """Fit on some rows and choose the threshold on the others; return the model and the others."""
+def fit(training: Training, options: Options) -> Fitted:
+    """Fit on some rows and choose the threshold on the others."""
     labels, positive = training.target.labels, training.target.positive
     train, test = _split(training, options)
-    model = make_model(options.model, training.X, options.window, positive, options.seed)
-    model.fit(_safe_indexing(training.X, train), labels[train])
+    if options.confidence is not None:
+        # Too few negatives are refused before the long work.
+        _order(int((~training.target.is_positive[test]).sum()), options.window[1], 1 - options.confidence)
+    model, tuning = _fit_rows(training, options, train)
     if options.window != (0.0, 1.0):
         model = FPRThresholdClassifier(
             model, options.window[1], confidence=options.confidence, cv="prefit", pos_label=positive
         ).fit(_safe_indexing(training.X, test), labels[test])
-    return model, test
+    return Fitted(model, test, tuning)
 
 
-def facts(training: Training, options: Options, target: str | None, model: Any, test: Any, zero_based: bool) -> dict:
+def _fit_rows(training: Training, options: Options, train: NDArray[np.intp]) -> tuple[Any, dict[str, Any] | None]:
+    """Fit the model, tuned if that was asked for and there are rows enough; return what was chosen too."""
+    target, window, measure = training.target, options.window, options.measure
+    X, labels = _safe_indexing(training.X, train), target.labels[train]
+    model = make_model(options.model, training.X, window, target.positive, options.seed)
+    groups = None if training.groups is None else training.groups[train]
+    splits = tuning_splits(target.is_positive[train], groups, window, options.seed) if options.tune else []
+    if not splits:
+        return model.fit(X, labels), None
+    if options.model == "auto" and measure == "partial_auc" and window != (0.0, 1.0):
+        return fit_window(model, X, labels, splits, window, target.positive)
+    params = measure_params(measure, {"min_fpr": window[0], "max_fpr": window[1]})
+    scoring = make_scorer(measure, pos_label=target.positive, **params)
+    return fit_tuned(model, X, labels, splits, scoring, tuning_grid(options.model))
+
+
+def facts(training: Training, options: Options, target: str | None, fitted: Fitted, zero_based: bool) -> dict:
     """Return what is saved with a model, so that the other commands need not be told again."""
+    model, test = fitted.model, fitted.test
     sparse = not hasattr(training.X, "columns")
     return {
         "target": target,
@@ -109,11 +141,22 @@ def facts(training: Training, options: Options, target: str | None, model: Any, 
         "confidence": options.confidence,
         "threshold": getattr(model, "threshold_", None),
         "violation_bound": None if options.confidence is None else model.violation_bound_,
+        "tuning": fitted.tuning,
         "seed": options.seed,
         "rows": {"train": int(training.target.labels.size - test.size), "held out": int(test.size)},
         "versions": {"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
         "fitted": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def tuning_text(found: dict[str, Any] | None) -> str:
+    """Say what tuning chose, and on how many rows."""
+    if found is None:
+        return "not tuned"
+    chosen = ", ".join(f"{name}={value:g}" for name, value in found["chosen"].items())
+    starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
+    size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} on the rows left out)"
 
 
 def _split(training: Training, options: Options) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

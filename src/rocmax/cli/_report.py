@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rocmax._atomic import atomic_path
+from rocmax.cli._fit import tuning_text
 from rocmax.cli._measure import Scored, score_file
 from rocmax.data import DataError
 from rocmax.report import ReportModel, TestData, render
@@ -51,6 +52,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         ("model", about["model"]),
         ("measure", about["measure"]),
         ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
+        ("tuning", tuning_text(about["tuning"])),
         ("limit", "none" if about["max_fpr"] == 1 else f"FPR <= {100 * about['max_fpr']:g} %"),
         ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
         ("seed", str(about["seed"])),

@@ -106,6 +106,9 @@ def read_table(
         pa = arrow()
         table = pa.concat_tables(_parquet.parts(source, names))
     else:
+        frame = _csv.read_quickly(source, names, types or {}, delimiter)
+        if frame is not None and len(frame) and (target is None or not frame[target].isna().any()):
+            return _from_frame(frame, target)
         table = _csv.read(source, names, declared, delimiter)
     return _as_table(source, table, target, types or {})
 
@@ -212,6 +215,14 @@ def _resolve(
     if unknown:
         raise ValueError(f"types needs 'number' or 'text' for each column; got {unknown[0]!r}")
     return names, {name: kinds[kind] for name, kind in (types or {}).items()}
+
+
+def _from_frame(frame: Any, target: str | None) -> Table:
+    labels = None
+    if target is not None:
+        labels, frame = frame[target].to_numpy(), frame.drop(columns=target)
+    whole = [name for name, dtype in frame.dtypes.items() if dtype.kind in "bi"]
+    return Table(frame.astype(dict.fromkeys(whole, np.float64)), labels)
 
 
 def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:

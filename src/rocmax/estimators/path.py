@@ -151,7 +151,7 @@ def partial_auc_path(
 
     See Also
     --------
-    rocmax.plots.PartialAUCPathDisplay : draws the path.
+    rocmax.PartialAUCPathDisplay : draws the path.
 
     Examples
     --------

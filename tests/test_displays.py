@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -12,7 +13,14 @@ from sklearn.metrics import roc_curve
 from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
 
-from rocmax import AUCClassifier, ConvergenceDisplay, PartialAUCClassifier, PartialROCDisplay, metrics
+from rocmax import (
+    AUCClassifier,
+    ConvergenceDisplay,
+    PartialAUCClassifier,
+    PartialAUCPathDisplay,
+    PartialROCDisplay,
+    metrics,
+)
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -110,6 +118,24 @@ def test_convergence_of_a_fit(problem):
     assert len(free.ax_.get_lines()) == 1
     with pytest.raises(ValueError, match="LogisticRegression has no trace"):
         ConvergenceDisplay.from_estimator(LogisticRegression().fit(X, y))
+
+
+@pytest.mark.parametrize("radii", [np.geomspace(0.08, 30, 6), [0.004, 2.0], [0.2, 0.5], [3.0], np.geomspace(1e-7, 1e4)])
+@pytest.mark.parametrize("most", [5, 60, 140_000])
+def test_labels_of_a_path_do_not_touch(radii, most):
+    radii = np.append(0.0, radii)
+    coefs = np.outer(radii, [1.0, -1.0])
+    n_used = np.linspace(0, most, radii.size).astype(int)
+    display = PartialAUCPathDisplay(
+        radii=radii, coefs=coefs, n_used=n_used, partial_auc={"training rows": np.ones(radii.size)}
+    ).plot()
+    display.figure_.canvas.draw()
+    for axes in display.axes_:
+        low, high = axes.get_xlim()
+        texts = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = sorted((label.get_window_extent() for label in texts if label.get_text()), key=lambda box: box.x0)
+        assert len(boxes) >= 2
+        assert all(a.x1 + 2 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_bad_options(problem, monkeypatch):

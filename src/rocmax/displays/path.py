@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner: they store arrays, and draw in ``plot``."""
+"""The path of sparse models."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from rocmax.displays._figure import new_axes
 
 if TYPE_CHECKING:
     from rocmax.estimators.path import PartialAUCPath
@@ -121,7 +123,7 @@ class PartialAUCPathDisplay:
             Itself, with ``figure_`` and ``axes_``.
         """
         if axes is None:
-            axes = _pyplot().subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")[1]
+            axes = new_axes(1, 2, size=(10.5, 4.4))
         left, right = axes
         self._draw_weights(left)
         self._draw_scores(right)
@@ -142,6 +144,8 @@ class PartialAUCPathDisplay:
         positive = self.radii[self.radii > 0]
         if positive.size:
             axes.set_xscale("symlog", linthresh=float(positive[0]))
+            axes.set_xticks([0.0, *_decades(float(positive[0]), float(self.radii[-1]))])
+            axes.minorticks_off()
             axes.set_xlim(0.0, float(self.radii[-1]))
         axes.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
         axes.set(xlabel="radius", ylabel="weight", title="Weights")
@@ -153,17 +157,21 @@ class PartialAUCPathDisplay:
         order = np.argsort(self.n_used, kind="stable")
         for (name, scores), style in zip(self.partial_auc.items(), ("o--", "s-"), strict=False):
             axes.plot(self.n_used[order], scores[order], style, markersize=4, label=name)
-        if self.n_used.max(initial=0) > 50:
+        most = int(self.n_used.max(initial=0))
+        if most > 50:
             axes.set_xscale("symlog", linthresh=10)
+            ticks = [0, *(int(count) for count in _decades(10, most))]
+            axes.set_xticks(ticks, labels=[f"{count:,}" for count in ticks])
         axes.set_xlim(left=0)
         axes.set(xlabel=f"number of {self.unit}", ylabel="partial AUC", title=f"Partial AUC by number of {self.unit}")
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'rocmax[plot]'") from error
-    return plt
+def _decades(low: float, high: float) -> Array:
+    """Return where to put labels from ``low`` to ``high``: at powers of ten, or at both ends if there is one at most.
+
+    Below ``low`` the axis is linear, and a label there would run into that of zero.
+    """
+    decades = 10.0 ** np.arange(np.ceil(np.log10(low)), np.floor(np.log10(high)) + 1)
+    return decades if decades.size > 1 else np.unique([low, high])

@@ -1,7 +1,4 @@
-"""ROC curves with the window that matters, and the convergence of a fit.
-
-Displays in scikit-learn's manner: they store arrays and draw in ``plot()``.
-"""
+"""ROC curves with the window that matters."""
 
 from __future__ import annotations
 
@@ -11,18 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._window import check_window
+from rocmax.displays._figure import STYLES, new_axes
 from rocmax.estimators._response import class_scores
 from rocmax.metrics._bootstrap import check_level, resamples
 from rocmax.metrics._curve import Curve, score_blocks
 
 Array = NDArray[np.float64]
-# Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
-STYLES = (
-    ("#D55E00", "solid"),
-    ("#0072B2", (0, (5, 2))),
-    ("#009E73", (0, (1, 1))),
-    ("#CC79A7", (0, (5, 1.5, 1, 1.5))),
-)
 N_GRID = 400
 
 
@@ -65,7 +56,7 @@ class PartialROCDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from rocmax.roc_display import PartialROCDisplay
+    >>> from rocmax import PartialROCDisplay
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(500) % 5 == 0
     >>> scores = {"good": y + rng.normal(size=500), "poor": 0.5 * y + rng.normal(size=500)}
@@ -244,7 +235,7 @@ class PartialROCDisplay:
         """
         if scale not in ("linear", "log"):
             raise ValueError(f'scale needs to be "linear" or "log"; got {scale!r}')
-        ax = _axes(ax)
+        ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_ = self._draw(ax)
         ax.plot([0, 1], [0, 1], color="0.75", linewidth=1, zorder=0)
@@ -289,98 +280,6 @@ class PartialROCDisplay:
         inset.tick_params(labelsize="small")
         ax.indicate_inset_zoom(inset, edgecolor="0.4")
         return inset
-
-
-class ConvergenceDisplay:
-    """Objective of a fit, and the certified bound below it, along the solver's iterations.
-
-    Use :meth:`from_estimator` to make one.
-
-    Parameters
-    ----------
-    passes : ndarray
-        Passes over the data.
-    objective, bound : ndarray
-        The objective, and the lower bound on its minimum (NaN or infinite where there is none).
-    name : str
-        Name of the fit.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        The axes drawn on.
-    figure_ : matplotlib.figure.Figure
-        The figure.
-    """
-
-    def __init__(self, passes: Array, objective: Array, bound: Array, name: str = "") -> None:
-        self.passes = passes
-        self.objective = objective
-        self.bound = bound
-        self.name = name
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
-        """Draw the trace of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted, with ``trace_``.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if None.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display, drawn.
-        """
-        trace = getattr(estimator, "trace_", None)
-        if not trace:
-            raise ValueError(
-                f"{type(estimator).__name__} has no trace of its fit; fit it first, or use one that keeps it"
-            )
-        passes, objective, bound = (
-            np.array([float(getattr(step, key)) for step in trace]) for key in ("passes", "objective", "bound")
-        )
-        return cls(passes, objective, bound, type(estimator).__name__).plot(ax)
-
-    def plot(self, ax: Any = None) -> ConvergenceDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if None.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            This display.
-        """
-        ax = _axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        ax.plot(self.passes, self.objective, color=STYLES[0][0], marker=".", label="objective")
-        known = np.isfinite(self.bound)
-        if known.any():
-            best = np.maximum.accumulate(self.bound[known])
-            ax.plot(
-                self.passes[known], best, color=STYLES[1][0], marker=".", linestyle=STYLES[1][1], label="lower bound"
-            )
-            ax.fill_between(self.passes[known], best, self.objective[known], color="0.5", alpha=0.12, linewidth=0)
-        ax.set(xlabel="Passes over the data", ylabel="Objective", title=self.name)
-        ax.legend(frameon=False)
-        return self
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"displays need matplotlib: pip install 'rocmax[plot]' ({error})") from error
-    return plt.subplots(figsize=(6.4, 6.0), layout="constrained")[1]
 
 
 def _grid(max_fpr: float) -> Array:

@@ -1,0 +1,9 @@
+"""Displays in scikit-learn's manner: they store arrays, and draw in ``plot``."""
+
+from __future__ import annotations
+
+from rocmax.displays.convergence import ConvergenceDisplay
+from rocmax.displays.path import PartialAUCPathDisplay
+from rocmax.displays.roc import PartialROCDisplay, RocBand
+
+__all__ = ["ConvergenceDisplay", "PartialAUCPathDisplay", "PartialROCDisplay", "RocBand"]

@@ -1,0 +1,22 @@
+"""What all displays share: styles of lines, and new figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
+STYLES = (
+    ("#D55E00", "solid"),
+    ("#0072B2", (0, (5, 2))),
+    ("#009E73", (0, (1, 1))),
+    ("#CC79A7", (0, (5, 1.5, 1, 1.5))),
+)
+
+
+def new_axes(*shape: int, size: tuple[float, float] = (6.4, 6.0)) -> Any:
+    """Return the axes of a new figure, one or an array of them; without matplotlib say how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"displays need matplotlib: pip install 'rocmax[plot]' ({error})") from error
+    return plt.subplots(*shape, figsize=size, layout="constrained")[1]

@@ -1,0 +1,94 @@
+"""The convergence of a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.displays._figure import STYLES, new_axes
+
+Array = NDArray[np.float64]
+
+
+class ConvergenceDisplay:
+    """Objective of a fit, and the certified bound below it, along the solver's iterations.
+
+    Use :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    passes : ndarray
+        Passes over the data.
+    objective, bound : ndarray
+        The objective, and the lower bound on its minimum (NaN or infinite where there is none).
+    name : str
+        Name of the fit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes drawn on.
+    figure_ : matplotlib.figure.Figure
+        The figure.
+    """
+
+    def __init__(self, passes: Array, objective: Array, bound: Array, name: str = "") -> None:
+        self.passes = passes
+        self.objective = objective
+        self.bound = bound
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
+        """Draw the trace of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``trace_``.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, drawn.
+        """
+        trace = getattr(estimator, "trace_", None)
+        if not trace:
+            raise ValueError(
+                f"{type(estimator).__name__} has no trace of its fit; fit it first, or use one that keeps it"
+            )
+        passes, objective, bound = (
+            np.array([float(getattr(step, key)) for step in trace]) for key in ("passes", "objective", "bound")
+        )
+        return cls(passes, objective, bound, type(estimator).__name__).plot(ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            This display.
+        """
+        ax = new_axes() if ax is None else ax
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.plot(self.passes, self.objective, color=STYLES[0][0], marker=".", label="objective")
+        known = np.isfinite(self.bound)
+        if known.any():
+            best = np.maximum.accumulate(self.bound[known])
+            ax.plot(
+                self.passes[known], best, color=STYLES[1][0], marker=".", linestyle=STYLES[1][1], label="lower bound"
+            )
+            ax.fill_between(self.passes[known], best, self.objective[known], color="0.5", alpha=0.12, linewidth=0)
+        ax.set(xlabel="Passes over the data", ylabel="Objective", title=self.name)
+        ax.legend(frameon=False)
+        return self
