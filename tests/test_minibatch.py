@@ -17,7 +17,8 @@ from rocmax import (
     PartialAUCClassifier,
     PrecisionAtKClassifier,
 )
-from rocmax.estimators.minibatch import MEASURES, with_sample
+from rocmax.estimators._batches import with_sample
+from rocmax.estimators._measures import MEASURES
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
 from rocmax.solvers.minibatch import MiniBatchSteps
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._line_search import find_zero
-from rocmax.solvers.base import Callback, Progress, Result, finish
+from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 
 Array = NDArray[np.float64]
 
@@ -42,10 +42,15 @@ class Point:
 class Run:
     """State of one run: the point at hand, the best point, the cuts and the smoothing."""
 
-    def __init__(self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None) -> None:
+    def __init__(
+        self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None, cuts: Cuts | None = None
+    ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
+        self.hands_on = cuts is not None
+        if cuts is not None:
+            self.bundle.start(cuts)
         # Enough pairs to estimate a matrix of this size; all of them where they are few.
         self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
         self.thin = loss.thinned(_THIN_ROWS)
@@ -77,13 +82,16 @@ class Run:
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
-                return finish(self.best.w, best, gap, converged, trace, solver, tol)
+                result = finish(self.best.w, best, gap, converged, trace, solver, tol)
+                return replace(result, cuts=self.bundle.cuts()) if self.hands_on else result
             step(len(trace), slow, gap / abs(best))
 
     def cut(self) -> None:
         """Turn the coefficients at hand into a gradient, and that into a cut."""
         self.gradient = self.operator.rmatvec(self.coefficients)
-        self.bundle.add(self.gradient, self.value - float(self.coefficients @ self.at.scores))
+        offset = self.value - float(self.coefficients @ self.at.scores)
+        # The coefficients are those of the loss's last call, and so are the tables.
+        self.bundle.add(self.gradient, offset, self.loss.tables())
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
