@@ -12,10 +12,8 @@ from sklearn.metrics import fbeta_score
 
 from rocmax import (
     AUCClassifier,
-    FBetaClassifier,
+    FollowTheLeaderClassifier,
     MiniBatchClassifier,
-    PartialAUCClassifier,
-    PrecisionAtKClassifier,
 )
 from rocmax.estimators._batches import with_sample
 from rocmax.estimators._measures import MEASURES
@@ -70,19 +68,11 @@ def test_the_first_step_puts_the_means_one_margin_apart():
     assert scores[y].mean() - scores[~y].mean() == pytest.approx(1.0)
 
 
-TWINS = {
-    "auc": AUCClassifier(C=10),
-    "partial_auc": PartialAUCClassifier(loss="tight", C=10),
-    "precision_at_k": PrecisionAtKClassifier(0.1, C=10),
-    "f_beta": FBetaClassifier(C=10),
-}
-
-
-@pytest.mark.parametrize("measure", TWINS)
+@pytest.mark.parametrize("measure", ["auc", "partial_auc", "precision_at_k", "f_beta"])
 @pytest.mark.parametrize("reservoir", [None, 300])
 def test_a_few_passes_come_close_to_the_batch_solution(measure, reservoir, payments):
     X, y = payments
-    batch = clone(TWINS[measure]).fit(X[:8000], y[:8000])
+    batch = FollowTheLeaderClassifier(measure, k=0.1, C=10, n_batches=1).fit(X[:8000], y[:8000])
     online = MiniBatchClassifier(measure, k=0.1, reservoir_size=reservoir, random_state=0).fit(X[:8000], y[:8000])
     assert online.score(X[8000:], y[8000:]) > batch.score(X[8000:], y[8000:]) - 0.02
     assert online.n_skipped_ == 0

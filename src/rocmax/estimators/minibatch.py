@@ -32,9 +32,9 @@ class MiniBatchClassifier(NamedMeasure):
 
     .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
 
-    and the model is a mean of the steps (1PMB). With ``reservoir_size``, a sample of the positives is kept, and
-    every batch of negatives is compared with all of them (2PMB): better where positives are rare. Their weight in
-    a batch is the share of the positives in the data.
+    and the model is a mean of the steps (1PMB). With ``reservoir_size``, every batch of negatives is compared with so
+    many positives (2PMB): better where positives are rare. A stream keeps a sample of them; ``fit`` takes the next ones
+    of all positives for each batch. Their weight in a batch is the share of the positives in the data.
 
     ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
     Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
@@ -55,7 +55,7 @@ class MiniBatchClassifier(NamedMeasure):
     buffer_size : int
         Rows of a batch; negatives of a batch if there is a reservoir.
     reservoir_size : int, optional
-        Number of positives to keep.
+        Number of positives that each batch of negatives is compared with.
     eta : float, optional
         Length of the first step. By default such that a step along the difference of the classes' means in the first
         batch puts the means of the scores 1, the margin, apart.

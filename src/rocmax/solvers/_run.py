@@ -93,6 +93,17 @@ class Run:
         # The coefficients are those of the loss's last call, and so are the tables.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
+    def settle(self, slack: float) -> None:
+        """Start with the smoothing of the end of a run, for a start that is near the optimum."""
+        if not self.loss.has_kinks or not self.at.w.any():
+            return
+        exact, self.slack = self.value, slack
+        self.width = 0.3 * float(np.std(self.at.scores))
+        for _ in range(3):
+            self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+            self._adapt_width(exact - self.value)
+        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
 
@@ -117,11 +128,15 @@ class Run:
         error = exact - self.value
         if self.width == 0:
             self.width = 0.3 * float(np.std(self.at.scores))
-        elif error > 0:
-            # The error of the smoothing grows with the square of its width.
+        else:
+            self._adapt_width(error)
+        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+
+    def _adapt_width(self, error: float) -> None:
+        """Bring the error of the smoothing, which grows with the square of its width, to what is allowed."""
+        if error > 0:
             wanted = self.slack * self.at.objective / self.C
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
-        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
 
     def cutting_plane_step(self) -> None:
         """Step from the best point towards the minimiser of the cuts; the cut is taken a little further on."""

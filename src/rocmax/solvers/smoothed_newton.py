@@ -58,6 +58,8 @@ class SmoothedNewton:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
         require(loss, "SmoothedNewton", convex=True)
         run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        if self.cuts is not None:
+            run.settle(0.3 * self.tol)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
             if slow >= _SLOW and n_iter % 2:
