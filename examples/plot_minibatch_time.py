@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 CURVES = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "minibatch.jsonl"
 METHODS = {"batch": ("#0072B2", "s--"), "1PMB": ("#D55E00", "o-"), "2PMB": ("#009E73", "^-")}
@@ -45,6 +46,7 @@ def main() -> None:
                 seconds, scores = zip(*sorted(curves[name, measure, method]), strict=True)
                 panel.plot(seconds, scores, style, color=color, markersize=3.5, linewidth=1.2, label=method)
             panel.set(xscale="log")
+            panel.xaxis.set_minor_formatter(NullFormatter())
             panel.spines[["top", "right"]].set_visible(False)
         row[0].set_ylabel(f"test {title}")
     for panel, name in zip(axes[0], sets, strict=True):
