@@ -94,7 +94,7 @@ class FollowTheLeaderClassifier(NamedMeasure):
     This is the regret of Kar et al. (their Eq. 6 and section 3.2), divided as in their Theorem 3. The first model is
     :math:`w_1 = 0`. An entry can be below 0: the leader minimises a penalised loss.
 
-    *Cuts.* For precision at k, break-even point, F-beta and G-mean they save up to half of the passes. For the AUC and
+    *Cuts.* For precision at k, break-even point, F-beta and G-mean they save passes. For the AUC and
     the partial AUC with ``min_fpr=0`` they are scaled and hardly matter: the weights do, and Newton steps. For
     ``min_fpr > 0`` only the weights are kept.
 
