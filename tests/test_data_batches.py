@@ -150,3 +150,20 @@ def test_memory_does_not_grow_with_the_file(tmp_path, ending):
     assert int(rows) >= 400_000
     assert path.stat().st_size > 80e6
     assert float(grown) < 60
+
+
+def test_row_groups_that_were_read_are_let_go(tmp_path):
+    """Arrow holds a few row groups of a parquet file, not all that it has read so far."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rng, path = np.random.default_rng(0), tmp_path / "groups.parquet"
+    table = pa.table({f"x{j}": rng.random(10_000) for j in range(10)})
+    with parquet.ParquetWriter(path, table.schema, compression="none", use_dictionary=False) as writer:
+        for _ in range(100):
+            writer.write_table(table)
+    before, most = pa.total_allocated_bytes(), 0
+    for X, _ in iter_batches(path, batch_size=10_000):
+        assert X.shape == (10_000, 10)
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert path.stat().st_size > 80e6
+    assert most < 30e6

@@ -12,12 +12,12 @@ from sklearn.metrics import fbeta_score
 
 from rocmax import (
     AUCClassifier,
-    FBetaClassifier,
+    FollowTheLeaderClassifier,
     MiniBatchClassifier,
-    PartialAUCClassifier,
-    PrecisionAtKClassifier,
 )
-from rocmax.estimators.minibatch import MEASURES, with_sample
+from rocmax.estimators import minibatch
+from rocmax.estimators._batches import with_sample
+from rocmax.estimators._measures import MEASURES, plain_set
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
 from rocmax.solvers.minibatch import MiniBatchSteps
 
@@ -69,19 +69,11 @@ def test_the_first_step_puts_the_means_one_margin_apart():
     assert scores[y].mean() - scores[~y].mean() == pytest.approx(1.0)
 
 
-TWINS = {
-    "auc": AUCClassifier(C=10),
-    "partial_auc": PartialAUCClassifier(loss="tight", C=10),
-    "precision_at_k": PrecisionAtKClassifier(0.1, "convex", C=10),
-    "f_beta": FBetaClassifier(loss="convex", C=10),
-}
-
-
-@pytest.mark.parametrize("measure", TWINS)
+@pytest.mark.parametrize("measure", ["auc", "partial_auc", "precision_at_k", "f_beta"])
 @pytest.mark.parametrize("reservoir", [None, 300])
 def test_a_few_passes_come_close_to_the_batch_solution(measure, reservoir, payments):
     X, y = payments
-    batch = clone(TWINS[measure]).fit(X[:8000], y[:8000])
+    batch = FollowTheLeaderClassifier(measure, k=0.1, C=10, n_batches=1).fit(X[:8000], y[:8000])
     online = MiniBatchClassifier(measure, k=0.1, reservoir_size=reservoir, random_state=0).fit(X[:8000], y[:8000])
     assert online.score(X[8000:], y[8000:]) > batch.score(X[8000:], y[8000:]) - 0.02
     assert online.n_skipped_ == 0
@@ -176,6 +168,51 @@ def test_early_stopping_keeps_the_best_pass(payments):
     assert model.score(X, y) > AUCClassifier().fit(X, y).score(X, y) - 0.02
     with pytest.raises(ValueError, match="raise validation_fraction"):
         MiniBatchClassifier(early_stopping=True, random_state=0).fit(X[:30], np.arange(30) < 2)
+
+
+def test_the_objective_after_early_stopping_is_that_of_the_best_pass(payments, monkeypatch):
+    X, y = payments[0][:3000], payments[1][:3000]
+    kept = []
+
+    class Watched(minibatch.Watch):
+        def should_stop(self, w, b):
+            kept.append((self._estimator, w.copy(), b))
+            # The first pass is the best, and the third the last.
+            self.best = kept[0][1:]
+            return len(kept) == 3
+
+    monkeypatch.setattr(minibatch, "Watch", Watched)
+    model = MiniBatchClassifier("f_beta", early_stopping=True, passes=9, random_state=0).fit(X, y)
+    assert model.n_iter_ == 3
+    (_, w, b), (_, _, last) = kept[0], kept[-1]
+    assert abs(last - b) > 1e-3
+    np.testing.assert_array_equal(model.coef_[0], w)
+    assert model.objective_ == pytest.approx(FBeta().bind(y == 1).value_and_gradient(X @ w + b)[0])
+
+
+def test_the_best_weights_are_kept_with_their_intercept():
+    rng = np.random.default_rng(0)
+    y = rng.random(300) < 0.3
+    X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
+    watch = minibatch.Watch(MiniBatchClassifier("auc"), plain_set(X, y), np.arange(300))
+    assert not watch.should_stop(np.ones(2), 0.5)
+    assert not watch.should_stop(np.array([1.0, -1.0]), 0.7)
+    assert watch.should_stop(-np.ones(2), 0.9)
+    np.testing.assert_array_equal(watch.best[0], [1.0, 1.0])
+    assert watch.best[1] == 0.5
+
+
+def test_each_batch_of_a_pass_has_positives_of_its_own(payments):
+    X, y = payments[0][:4000].copy(), payments[1][:4000] == 1
+    X[:, 0] = np.arange(4000)  # so that rows can be told
+    model = MiniBatchClassifier("auc", buffer_size=200, reservoir_size=50)
+    batches = list(model._batches(plain_set(X, y), np.arange(4000), np.random.RandomState(0)))
+    assert all(labels.sum() == 50 and np.unique(rows[labels, 0]).size == 50 for rows, labels, _ in batches)
+    used = np.concatenate([rows[labels, 0] for rows, labels, _ in batches]).astype(int)
+    times = np.bincount(used, minlength=4000)[y]
+    assert times.max() - times.min() <= 1
+    negatives = np.concatenate([rows[~labels, 0] for rows, labels, _ in batches]).astype(int)
+    np.testing.assert_array_equal(np.sort(negatives), np.flatnonzero(~y))
 
 
 def test_threshold_and_score_are_those_of_the_measure(payments):

@@ -6,6 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles_qp
+from rocmax.losses import BreakEven, PartialAUCTight
+from rocmax.operators import as_operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import Cuts, CuttingPlane, SmoothedNewton
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._line_search import find_zero
 from rocmax.solvers._qp import minimize_on_simplex
@@ -307,3 +311,50 @@ def test_line_search_stops_after_the_last_evaluation():
     watched = Watched(lambda t: -1.0)
     assert find_zero(watched, -1.0, rtol=0.1, largest=np.inf, max_evals=4) == 8.0
     assert watched.asked == [1.0, 2.0, 4.0, 8.0]
+
+
+def test_a_bundle_goes_on_from_the_cuts_of_another():
+    C = 3.0
+    g, offset = polyhedron(np.random.default_rng(2), 40, 5)
+    first = Bundle(C, 1000)
+    for row, constant in zip(g, offset, strict=True):
+        first.add(row, constant)
+    second = Bundle(C, 1000)
+    second.start(first.cuts())
+    assert second.bound == pytest.approx(first.bound, rel=1e-9)
+    np.testing.assert_allclose(second.minimizer(), first.minimizer(), atol=1e-6)
+    small = Bundle(C, 6)
+    small.start(Cuts(g, offset, [None] * len(g)))
+    assert len(small._g) == 6
+    assert small.bound <= first.bound + 1e-9
+    empty = Bundle(C, 6)
+    empty.start(Cuts(np.empty((0, 5)), np.empty(0), []))
+    assert empty.bound == -np.inf
+
+
+def test_merged_cuts_mix_their_tables():
+    bundle = Bundle(1.0, 8)
+    for k in range(30):
+        # The mean of the first entry over the tables of a cut is its offset here, and stays so when cuts are merged.
+        offset = 1.0 + 0.001 * k
+        bundle.add(np.eye(40)[k], offset, np.array([(0.25, offset, 0.0), (0.75, offset, 1.0)]))
+    cuts = bundle.cuts()
+    for offset, table in zip(cuts.offset, cuts.tables, strict=True):
+        assert table[:, 0].sum() == pytest.approx(1.0)
+        assert table[:, 0] @ table[:, 1] == pytest.approx(offset)
+        assert table[:, 0] @ table[:, 2] == pytest.approx(0.75)
+    assert max(map(len, cuts.tables)) > 2
+
+
+@pytest.mark.parametrize(("kind", "loss"), [(CuttingPlane, BreakEven()), (SmoothedNewton, PartialAUCTight(0.0, 0.3))])
+def test_a_solver_with_its_own_cuts_is_done_at_once(kind, loss):
+    rng = np.random.default_rng(0)
+    y = rng.random(600) < 0.3
+    X = rng.standard_normal((600, 5)) + y[:, None]
+    none = Cuts(np.empty((0, 5)), np.empty(0), [])
+    first = kind(1e-4, 500, none).solve(as_operator(X), loss.bind(y), SquaredL2(10.0))
+    assert kind(1e-4).solve(as_operator(X), loss.bind(y), SquaredL2(10.0)).cuts is None
+    again = kind(1e-4, 500, first.cuts).solve(as_operator(X), loss.bind(y), SquaredL2(10.0), first.w)
+    assert first.n_iter > 3
+    assert again.n_iter == 1
+    assert again.gap <= first.gap * (1 + 1e-6)

@@ -38,6 +38,7 @@ def _open(source: Source) -> Any:
     import pyarrow.parquet
 
     try:
-        return pyarrow.parquet.ParquetFile(source.path)
+        # Read ahead, all row groups stay in memory until the file is closed.
+        return pyarrow.parquet.ParquetFile(source.path, pre_buffer=False)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"{source.path} is not a parquet file, as its name says: {error}") from error

@@ -7,6 +7,7 @@ from rocmax.estimators.composed import FBetaClassifier, GMeanClassifier
 from rocmax.estimators.cross_validated import PartialAUCClassifierCV
 from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
 from rocmax.estimators.kernel_map import ExactKernelMap
+from rocmax.estimators.leader import FollowTheLeaderClassifier
 from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
 from rocmax.estimators.minibatch import MiniBatchClassifier
 from rocmax.estimators.path import PartialAUCPath, partial_auc_path
@@ -27,6 +28,7 @@ __all__ = [
     "ExactKernelMap",
     "FBetaClassifier",
     "FPRThresholdClassifier",
+    "FollowTheLeaderClassifier",
     "GMeanClassifier",
     "GreedyPairClassifier",
     "MiniBatchClassifier",

@@ -9,41 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from rocmax._validate import TrainingSet, check_block, check_choice, check_number
-from rocmax._window import check_window
-from rocmax.estimators._base import LinearScoreClassifier
-from rocmax.estimators.composed import FBetaClassifier, GMeanClassifier
-from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
-from rocmax.estimators.top import BreakEvenClassifier, PrecisionAtKClassifier
-from rocmax.losses import BreakEven, FBeta, GMean, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
-from rocmax.samplers import Buffer, Reservoir, stack
+from rocmax._validate import TrainingSet, check_block, check_number
+from rocmax.estimators._batches import Stream, Watch, n_batches, with_sample
+from rocmax.estimators._measures import NamedMeasure
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-MEASURES = ("auc", "partial_auc", "precision_at_k", "break_even", "f_beta", "g_mean")
-# Losses that compare positives with negatives alone; the others depend on the share of positives in a batch.
-_RANKING = ("auc", "partial_auc")
-# Rows on which the threshold is chosen: of arrays, and of a stream, which has to keep them.
+# Rows of arrays on which the threshold is chosen.
 _THRESHOLD_ROWS = 100_000
-_STREAM_ROWS = 5_000
 # Without a number of passes, small samples get this many steps.
 _FEWEST_STEPS = 500
 _FEWEST_PASSES = 5
 
 
-class MiniBatchClassifier(LinearScoreClassifier):
+class MiniBatchClassifier(NamedMeasure):
     r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
 
     Each batch of ``buffer_size`` rows gives one step along a subgradient of the loss on that batch alone,
 
     .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
 
-    and the model is a mean of the steps (1PMB). With ``reservoir_size``, a sample of the positives is kept, and
-    every batch of negatives is compared with all of them (2PMB): better where positives are rare. Their weight in
-    a batch is the share of the positives in the data.
+    and the model is a mean of the steps (1PMB). With ``reservoir_size``, every batch of negatives is compared with so
+    many positives (2PMB): better where positives are rare. A stream keeps a sample of them; ``fit`` takes the next ones
+    of all positives for each batch. Their weight in a batch is the share of the positives in the data.
 
     ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
     Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
@@ -64,7 +55,7 @@ class MiniBatchClassifier(LinearScoreClassifier):
     buffer_size : int
         Rows of a batch; negatives of a batch if there is a reservoir.
     reservoir_size : int, optional
-        Number of positives to keep.
+        Number of positives that each batch of negatives is compared with.
     eta : float, optional
         Length of the first step. By default such that a step along the difference of the classes' means in the first
         batch puts the means of the scores 1, the margin, apart.
@@ -204,9 +195,9 @@ class MiniBatchClassifier(LinearScoreClassifier):
         first = getattr(self, "_stream", None) is None
         if first:
             self.classes_ = block.classes
-            self._stream = _Stream(self, block.X.shape[1])
+            self._stream = Stream(self, block.X.shape[1])
             self.n_iter_ = 0
-        stream: _Stream = self._stream
+        stream: Stream = self._stream
         before = stream.steps.n_steps
         stream.take(block.X, block.positive)
         self.n_iter_ += 1
@@ -219,36 +210,8 @@ class MiniBatchClassifier(LinearScoreClassifier):
             self.intercept_ = np.array([-sign * stream.threshold(self, w)])
         return self
 
-    def make_loss(self) -> Loss:
-        """Return the loss of the measure."""
-        losses = {
-            "auc": PairwiseHinge,
-            "partial_auc": lambda: PartialAUCTight(self.min_fpr, self.max_fpr),
-            "precision_at_k": lambda: PrecisionAtK(float(self.k)),
-            "break_even": BreakEven,
-            "f_beta": lambda: FBeta(self.beta),
-            "g_mean": GMean,
-        }
-        return losses[self.measure]()
-
-    def _batch_twin(self) -> LinearScoreClassifier:
-        """Return the batch classifier of the measure, which knows its threshold and its score."""
-        twins = {
-            "auc": AUCClassifier,
-            "partial_auc": lambda: PartialAUCClassifier(self.min_fpr, self.max_fpr),
-            "precision_at_k": lambda: PrecisionAtKClassifier(float(self.k)),
-            "break_even": BreakEvenClassifier,
-            "f_beta": lambda: FBetaClassifier(self.beta),
-            "g_mean": GMeanClassifier,
-        }
-        return twins[self.measure]()
-
     def _check_parameters(self) -> None:
-        check_choice("measure", self.measure, MEASURES)
-        check_window(self.min_fpr, self.max_fpr)
-        check_number("beta", self.beta, above=0.0)
-        if isinstance(self.k, bool | int) or not 0 < self.k < 1:
-            raise ValueError(f"k needs a fraction of the rows, above 0 and below 1; got {self.k!r}")
+        self._check_measure()
         check_number("buffer_size", self.buffer_size, above=1, integer=True)
         for name in ("passes", "reservoir_size"):
             if getattr(self, name) is not None:
@@ -268,7 +231,7 @@ class MiniBatchClassifier(LinearScoreClassifier):
         rng = check_random_state(self.random_state)
         order = rng.permutation(data.positive.size)
         held = round(self.validation_fraction * order.size) if self.early_stopping else 0
-        watch = _Watch(self, data, order[:held]) if held else None
+        watch = Watch(self, data, order[:held]) if held else None
         rows = order[held:]
         if np.unique(data.positive[rows]).size < 2:
             raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
@@ -285,11 +248,11 @@ class MiniBatchClassifier(LinearScoreClassifier):
             trace.append(Progress(np.nan, np.nan, n_iter))
             if callback is not None:
                 callback(trace[-1])
-            if watch is not None and watch.should_stop(steps.mean_w):
+            if watch is not None and watch.should_stop(steps.mean_w, steps.mean_b):
                 break
         self.n_steps_, self.n_skipped_ = steps.n_steps, n_skipped
-        w = steps.mean_w if watch is None else watch.best_w
-        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + steps.mean_b
+        w, b = (steps.mean_w, steps.mean_b) if watch is None else watch.best
+        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
         seen = data.positive[order[:_THRESHOLD_ROWS]]
         objective = self.make_loss().bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
         trace[-1] = trace[-1]._replace(objective=objective)
@@ -307,100 +270,15 @@ class MiniBatchClassifier(LinearScoreClassifier):
             return
         positives = rows[data.positive[rows]]
         negatives = rows[~data.positive[rows]]
-        sample = data.X[positives[: self.reservoir_size]]
-        for part in np.array_split(negatives, n_batches(negatives.size, self.buffer_size)):
-            yield with_sample(sample, data.X[part], self.measure, positives.size / negatives.size)
+        ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
+        for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.buffer_size))):
+            # All positives are at hand: the next ones each time, as one sample for a whole pass would bias the pass.
+            sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
+            yield with_sample(data.X[sample], data.X[part], self.measure, ratio)
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         if scores.size > _THRESHOLD_ROWS:
             kept = check_random_state(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
             if np.unique(data.positive[kept]).size == 2:
                 data, scores = data._replace(positive=data.positive[kept]), scores[kept]
-        return self._batch_twin()._threshold(data, scores)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return self._batch_twin()._measure(y, scores, sample_weight, pos_label)
-
-
-class _Watch:
-    """Held-out rows, and the best weights on them."""
-
-    _PATIENCE = 2
-
-    def __init__(self, estimator: MiniBatchClassifier, data: TrainingSet, rows: NDArray[np.intp]) -> None:
-        self._estimator, self._X, self._positive = estimator, data.X[rows], data.positive[rows]
-        if np.unique(self._positive).size < 2:
-            raise ValueError(
-                f"early_stopping needs both classes among the {rows.size} rows that are held out; raise "
-                "validation_fraction"
-            )
-        self._best, self._waited = -np.inf, 0
-        self.best_w = np.zeros(data.X.shape[1])
-
-    def should_stop(self, w: Array) -> bool:
-        """Note the measure of these weights; tell whether it has not grown for a while."""
-        scores = self._X @ w
-        scores = scores - self._estimator._threshold(plain_set(self._X, self._positive), scores)
-        value = self._estimator._measure(self._positive, scores, None, True)
-        if value > self._best:
-            self._best, self._waited, self.best_w = value, 0, w.copy()
-        else:
-            self._waited += 1
-        return self._waited >= self._PATIENCE
-
-
-class _Stream:
-    """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
-
-    def __init__(self, estimator: MiniBatchClassifier, n_features: int) -> None:
-        self.steps = estimator.make_steps(n_features)
-        self.n_skipped = 0
-        self._measure = estimator.measure
-        self._rng = check_random_state(estimator.random_state)
-        self._buffer = Buffer(estimator.buffer_size)
-        self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
-        self._sample = Reservoir(_STREAM_ROWS)
-        self._n_negatives = 0
-
-    def take(self, X: Any, positive: Bools) -> None:
-        """Take rows; step for each batch that is full."""
-        self._sample.add(X, positive, self._rng)
-        if self._positives is not None:
-            self._positives.add(X[positive], positive[positive], self._rng)
-            X, positive = X[~positive], positive[~positive]
-            self._n_negatives += positive.size
-        for batch, labels in self._buffer.push(X, positive):
-            weight = None
-            if self._positives is not None and len(self._positives):
-                ratio = self._positives.seen / self._n_negatives
-                batch, labels, weight = with_sample(self._positives.rows()[0], batch, self._measure, ratio)
-            if labels.all() or not labels.any():
-                self.n_skipped += 1
-            else:
-                self.steps.step(batch, labels, weight)
-
-    def threshold(self, estimator: MiniBatchClassifier, w: Array) -> float:
-        """Return the threshold on the sample; zero while it has one class."""
-        X, positive = self._sample.rows()
-        if positive.all() or not positive.any():
-            return 0.0
-        return estimator._threshold(plain_set(X, positive), X @ w)
-
-
-def plain_set(X: Any, positive: Bools) -> TrainingSet:
-    """Return rows without weights as a training set."""
-    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(positive.size))
-
-
-def n_batches(n_rows: int, size: int) -> int:
-    """Return how many batches of about one size the rows make."""
-    return max(1, round(n_rows / size))
-
-
-def with_sample(sample: Any, negatives: Any, measure: str, ratio: float) -> tuple[Any, Bools, Array | None]:
-    """Return a batch of sampled positives and negatives, with weights if their ratio matters to the measure."""
-    labels = np.arange(sample.shape[0] + negatives.shape[0]) < sample.shape[0]
-    weight = None
-    if measure not in _RANKING:
-        weight = np.where(labels, ratio * negatives.shape[0] / sample.shape[0], 1.0)
-    return stack([sample, negatives]), labels, weight
+        return super()._threshold(data, scores)

@@ -98,6 +98,13 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} has no curvature")
 
+    def tables(self) -> Array | None:
+        """Return rows of share, true and false positives: the mixture of labellings that the last call returned.
+
+        None for a loss that is not a maximum over labellings, or whose error is linear in them.
+        """
+        return None
+
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows and the loss on them alone, for rough work on a large sample.
 

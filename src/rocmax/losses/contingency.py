@@ -208,6 +208,7 @@ class BoundFreeShift(BoundLoss):
         self._base = base
         self._share_sample(base)
         self.shift = 0.0
+        self._mixture = np.empty((0, 3))
         self._tables = [(0.0, 0.0), (self.m, self.n)]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -217,10 +218,15 @@ class BoundFreeShift(BoundLoss):
         low, high, self.shift = self._bracket(*ladders)
         down, up = (t.tp + t.fp - self.m for t in (low, high))
         share = up / (up - down) if up > down else 1.0
+        self._mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
         gradient = share * self._base.coefficients(s, *ladders, low)
         if share < 1.0:
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
         return low.value, gradient
+
+    def tables(self) -> Array:
+        """Return the two tables of the last call with their shares; on average they label as many as are positive."""
+        return self._mixture
 
     def _bracket(self, positives: Ladder, negatives: Ladder) -> tuple[Table, Table, float]:
         """Return the two tables, valued at the best shift, that label fewer and more rows than there are positives.

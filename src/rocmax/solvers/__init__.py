@@ -1,6 +1,6 @@
 """Solvers: from coefficients to weights, with a certificate where there can be one."""
 
-from rocmax.solvers.base import Callback, Progress, Result, Solver
+from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.cutting_plane import CuttingPlane
 from rocmax.solvers.descent import Descent
@@ -12,6 +12,7 @@ from rocmax.solvers.smoothed_newton import SmoothedNewton
 __all__ = [
     "CCCP",
     "Callback",
+    "Cuts",
     "CuttingPlane",
     "Descent",
     "Progress",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax.solvers._qp import minimize_on_simplex
+from rocmax.solvers.base import Cuts
 
 Array = NDArray[np.float64]
 
@@ -34,9 +35,29 @@ class Bundle:
         self._offset = np.empty(0)
         self._gram = np.empty((0, 0))
         self._alpha = np.empty(0)
+        self._tables: list[Array | None] = []
         self.bound: float = -np.inf
 
-    def add(self, g: Array, offset: float) -> None:
+    def start(self, cuts: Cuts) -> None:
+        """Take over cuts that hold, into an empty bundle; of too many, the last ones."""
+        self._g = list(cuts.gradient[-self._max_cuts :])
+        if not self._g:
+            return
+        self._offset = cuts.offset[-self._max_cuts :]
+        self._tables = cuts.tables[-self._max_cuts :]
+        stacked = np.array(self._g)
+        self._gram = stacked @ stacked.T
+        # The best of the cuts alone is a start for the best mixture.
+        alone = self._offset - 0.5 * self._C * np.diagonal(self._gram)
+        self._improve((np.arange(len(self._g)) == alone.argmax()).astype(np.float64))
+
+    def cuts(self) -> Cuts:
+        """Return the cuts that carry the bound and the newest ones, in the order in which they came."""
+        keep = self._useful()
+        gradient = np.array([self._g[i] for i in keep])
+        return Cuts(gradient, self._offset[keep], [self._tables[i] for i in keep])
+
+    def add(self, g: Array, offset: float, tables: Array | None = None) -> None:
         """Add the cut ``offset + g @ w`` and improve the bound."""
         if len(self._g) >= self._max_cuts:
             self._make_room()
@@ -46,10 +67,14 @@ class Bundle:
         gram[k, :k] = gram[:k, k] = [other @ g for other in self._g]
         gram[k, k] = g @ g
         self._g.append(g)
+        self._tables.append(tables)
         self._gram = gram
         self._offset = np.append(self._offset, offset)
-        start = np.append(self._alpha, 0.0 if k else 1.0)
-        self._alpha = minimize_on_simplex(self._C * gram, self._offset, start)
+        self._improve(np.append(self._alpha, 0.0 if k else 1.0))
+
+    def _improve(self, start: Array) -> None:
+        """Find the best mixture of the cuts, from a feasible one, and its bound."""
+        self._alpha = minimize_on_simplex(self._C * self._gram, self._offset, start)
         # From the minimiser, not from the Gram matrix, in which close cuts cancel.
         w = self.minimizer()
         self.bound = max(self.bound, self._C * float(self._alpha @ self._offset) - 0.5 * float(w @ w))
@@ -59,12 +84,16 @@ class Bundle:
         active = np.flatnonzero(self._alpha)
         return -self._C * (self._alpha[active] @ np.array([self._g[i] for i in active]))
 
+    def _useful(self) -> NDArray[np.intp]:
+        # Besides those that carry the bound, the newest cuts are the likeliest to be needed again.
+        return np.union1d(np.flatnonzero(self._alpha), np.arange(len(self._g))[-self._max_cuts // 4 :])
+
     def _make_room(self) -> None:
         active = np.flatnonzero(self._alpha)
         if active.size <= self._max_cuts // 2:
-            # Besides those that carry the bound, the newest cuts are the likeliest to be needed again.
-            keep = np.union1d(active, np.arange(len(self._g))[-self._max_cuts // 4 :])
+            keep = self._useful()
             self._g = [self._g[i] for i in keep]
+            self._tables = [self._tables[i] for i in keep]
             self._offset, self._alpha = self._offset[keep], self._alpha[keep]
             self._gram = self._gram[np.ix_(keep, keep)]
             return
@@ -73,8 +102,16 @@ class Bundle:
         share = self._alpha[light].sum()
         merged = sum(self._alpha[i] * self._g[i] for i in light) / share
         merged_offset = self._alpha[light] @ self._offset[light] / share
+        merged_tables = _mixed([self._tables[i] for i in light], self._alpha[light] / share)
         self._g = [self._g[i] for i in heavy] + [merged]
+        self._tables = [self._tables[i] for i in heavy] + [merged_tables]
         self._offset = np.append(self._offset[heavy], merged_offset)
         self._alpha = np.append(self._alpha[heavy], share)
         stacked = np.array(self._g)
         self._gram = stacked @ stacked.T
+
+
+def _mixed(tables: list[Array | None], share: Array) -> Array | None:
+    """Return the tables of a mixture of cuts."""
+    parts = [part * (alpha, 1.0, 1.0) for part, alpha in zip(tables, share, strict=True) if part is not None]
+    return np.concatenate(parts) if parts else None

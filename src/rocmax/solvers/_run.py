@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._line_search import find_zero
-from rocmax.solvers.base import Callback, Progress, Result, finish
+from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 
 Array = NDArray[np.float64]
 
@@ -42,10 +42,15 @@ class Point:
 class Run:
     """State of one run: the point at hand, the best point, the cuts and the smoothing."""
 
-    def __init__(self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None) -> None:
+    def __init__(
+        self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None, cuts: Cuts | None = None
+    ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
+        self.hands_on = cuts is not None
+        if cuts is not None:
+            self.bundle.start(cuts)
         # Enough pairs to estimate a matrix of this size; all of them where they are few.
         self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
         self.thin = loss.thinned(_THIN_ROWS)
@@ -77,13 +82,27 @@ class Run:
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
-                return finish(self.best.w, best, gap, converged, trace, solver, tol)
+                result = finish(self.best.w, best, gap, converged, trace, solver, tol)
+                return replace(result, cuts=self.bundle.cuts()) if self.hands_on else result
             step(len(trace), slow, gap / abs(best))
 
     def cut(self) -> None:
         """Turn the coefficients at hand into a gradient, and that into a cut."""
         self.gradient = self.operator.rmatvec(self.coefficients)
-        self.bundle.add(self.gradient, self.value - float(self.coefficients @ self.at.scores))
+        offset = self.value - float(self.coefficients @ self.at.scores)
+        # The coefficients are those of the loss's last call, and so are the tables.
+        self.bundle.add(self.gradient, offset, self.loss.tables())
+
+    def settle(self, slack: float) -> None:
+        """Start with the smoothing of the end of a run, for a start that is near the optimum."""
+        if not self.loss.has_kinks or not self.at.w.any():
+            return
+        exact, self.slack = self.value, slack
+        self.width = 0.3 * float(np.std(self.at.scores))
+        for _ in range(3):
+            self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+            self._adapt_width(exact - self.value)
+        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
@@ -109,11 +128,15 @@ class Run:
         error = exact - self.value
         if self.width == 0:
             self.width = 0.3 * float(np.std(self.at.scores))
-        elif error > 0:
-            # The error of the smoothing grows with the square of its width.
+        else:
+            self._adapt_width(error)
+        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+
+    def _adapt_width(self, error: float) -> None:
+        """Bring the error of the smoothing, which grows with the square of its width, to what is allowed."""
+        if error > 0:
             wanted = self.slack * self.at.objective / self.C
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
-        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
 
     def cutting_plane_step(self) -> None:
         """Step from the best point towards the minimiser of the cuts; the cut is taken a little further on."""

@@ -31,6 +31,17 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], None]
 
 
+class Cuts(NamedTuple):
+    """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, that one solve hands to the next.
+
+    ``tables[k]`` are those of :meth:`~rocmax.losses.BoundLoss.tables` for this cut.
+    """
+
+    gradient: Array
+    offset: Array
+    tables: list[Array | None]
+
+
 @dataclass(frozen=True)
 class Result:
     """What a solver returns.
@@ -51,6 +62,8 @@ class Result:
         One sentence on how the run ended.
     trace : list of Progress
         One entry per iteration.
+    cuts : Cuts, optional
+        Cuts of the loss, from a solver that was given some to start with.
     """
 
     w: Array
@@ -60,6 +73,7 @@ class Result:
     converged: bool
     message: str
     trace: list[Progress]
+    cuts: Cuts | None = None
 
 
 class Solver(Protocol):

@@ -11,7 +11,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._run import Run
-from rocmax.solvers.base import Callback, Result, require
+from rocmax.solvers.base import Callback, Cuts, Result, require
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ class CuttingPlane:
         Stop when the gap is at most ``tol`` times the objective.
     max_iter : int
         Largest number of iterations.
+    cuts : Cuts, optional
+        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end.
 
     References
     ----------
@@ -38,6 +40,7 @@ class CuttingPlane:
 
     tol: float = 1e-3
     max_iter: int = 500
+    cuts: Cuts | None = None
 
     def solve(
         self,
@@ -49,5 +52,5 @@ class CuttingPlane:
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
         require(loss, "CuttingPlane", convex=True)
-        run = Run(CountingOperator(operator), loss, penalty.C, w0)
+        run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         return run.iterate("CuttingPlane", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

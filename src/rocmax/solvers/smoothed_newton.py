@@ -11,7 +11,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._run import Run
-from rocmax.solvers.base import Callback, Result, require
+from rocmax.solvers.base import Callback, Cuts, Result, require
 
 Array = NDArray[np.float64]
 
@@ -39,10 +39,13 @@ class SmoothedNewton:
         Stop when the gap is at most ``tol`` times the objective.
     max_iter : int
         Largest number of iterations; each takes two passes over the data.
+    cuts : Cuts, optional
+        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end.
     """
 
     tol: float = 1e-3
     max_iter: int = 500
+    cuts: Cuts | None = None
 
     def solve(
         self,
@@ -54,7 +57,9 @@ class SmoothedNewton:
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
         require(loss, "SmoothedNewton", convex=True)
-        run = Run(CountingOperator(operator), loss, penalty.C, w0)
+        run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        if self.cuts is not None:
+            run.settle(0.3 * self.tol)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
             if slow >= _SLOW and n_iter % 2:
