@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from sklearn.utils.extmath import row_norms
 
 from rocmax._validate import TrainingSet
 from rocmax._window import window_end
+from rocmax.estimators._subgroups import Labels, group, regroup
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
 from rocmax.losses.anchored import Anchored
 from rocmax.metrics import partial_auc_score
@@ -47,6 +48,8 @@ KINDS = {
     "balanced": partial(LogisticRegression, class_weight="balanced"),
     "svc": partial(LinearSVC, dual=False),
 }
+# Weight of the loss of starts for a group of positives.
+SUBGROUP_STRENGTH = 10.0
 # Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
 
@@ -91,16 +94,20 @@ class Refinement(ABC):
 
     def start(self, kind: str, strength: float) -> Start:
         """Fit a start, one of `KINDS`, with the given weight of its loss."""
+        return self._fitted(kind, strength, slice(None))
+
+    def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
         model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
+        weight = None if self._data.weight is None else self._data.weight[rows]
         with warnings.catch_warnings():
             # A start need not be an optimum; what counts is where the descent ends.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(self._X, self._data.positive, sample_weight=self._data.weight)
+            model.fit(self._X[rows], self._data.positive[rows], sample_weight=weight)
         return self._normalized(model.coef_[0])
 
-    def mean_start(self, weights: list[Array]) -> Start:
-        """Return the mean of several starts' weights as one start."""
-        return self._normalized(np.mean(weights, axis=0))
+    def mean_start(self, weights: Array) -> Start:
+        """Return the mean of several starts' weights, of the given features, as one start."""
+        return self._normalized(np.mean(weights, axis=0) * self._scale)
 
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
@@ -181,6 +188,23 @@ class WindowRefinement(Refinement):
         bound = loss.bind(self._data.positive, self._data.weight)
         solver = SmoothedNewton(self._tol, max_iter)
         return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
+
+    def subgroups(self) -> list[Labels]:
+        """Return groups of like positives, as a label for each row; see :func:`~rocmax.estimators._subgroups.group`."""
+        return group(self._X, self._data.positive, self._data.weight)
+
+    def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:
+        """Fit a start for each group against all negatives; zero weights for a group without rows.
+
+        ``labels`` are those of these rows, made with more rows at hand.
+        """
+        labels = regroup(self._X, self._data.positive, self._data.weight, labels, size)
+        nothing = self._normalized(np.zeros(self._operator.shape[1]))
+        groups = [labels == k for k in range(size)]
+        return [
+            self._fitted("logistic", SUBGROUP_STRENGTH, members | (labels < 0)) if members.any() else nothing
+            for members in groups
+        ]
 
     def best_start(self) -> Start:
         """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""

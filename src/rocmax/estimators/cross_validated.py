@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,15 @@ from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
 from rocmax.estimators._auto import STEP, WindowRefinement
 from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure
+from rocmax.estimators._choice import clearly_above, close_to_best
+from rocmax.estimators._folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
 from rocmax.losses import PartialAUCRamp
-from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
 
 Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# Kinds of start, with the weight of their loss on standardised features.
-STARTS = (
-    *(("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
-    *(("auc", C) for C in (1.0, 100.0)),
-    *(("tight", C) for C in (1.0, 100.0)),
-)
 # How far behind the best a start may be and still be averaged, in standard errors. Of many starts of several kinds,
 # some are close by chance.
 _CLOSE_STARTS = 0.5
@@ -39,13 +31,18 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
     r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
 
     The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
-    logistic regression, plain and balanced, the linear support vector machine, the full AUC and the tight convex loss,
-    each with several penalties. The starts whose partial AUC on the held-out rows is within half a standard error of
-    the best are averaged; starts that collapsed to zero weights never are. From that mean the descent goes along a
-    path of values of ``C``, each begun where the one before ended. ``C = 0``, the start itself, is always in the
-    path. Again the models within one standard error of the best are averaged, of those that are no bolder than the
-    best, so that a gain that could be chance is not chased. The errors are those of the paired difference to the best
-    over the folds. Last, the model is the mean over the folds.
+    logistic regression, plain and balanced, the linear support vector machine and the full AUC, each with several
+    penalties. Bolder ones are the tight convex loss, and logistic regressions for groups of like positives (two, three
+    and four groups by k-means, where there are enough positives): in a narrow window a linear score may do best by
+    finding one group only. The starts whose partial AUC on the held-out rows is within half a standard error of the
+    best are averaged; starts that collapsed to zero weights never are. Of the bolder ones, those that are better on
+    the held-out rows than all others and that the folds agree on make a mean of their own; it is taken if it ends
+    more than two standard errors higher.
+
+    From that mean the descent goes along a path of values of ``C``, each begun where the one before ended. ``C = 0``,
+    the start itself, is always in the path. Again the models within one standard error of the best are averaged, of
+    those that are no bolder than the best, so that a gain that could be chance is not chased. The errors are those of
+    the paired difference to the best over the folds. Last, the model is the mean over the folds.
 
     Means rather than choices, because few rows decide a partial AUC: held-out rows can tell bad candidates from good
     ones, but hardly the good ones from each other, and a choice among those is a draw. A mean of linear scores of
@@ -84,7 +81,8 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         Partial AUC of the held-out rows along the path.
     starts_ : list of str
         The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc",
-        "auc" or "tight", and the weight of their loss on standardised features, as in "logistic, C=0.1".
+        "auc", "tight" or "group 1 of 2", and the weight of their loss on standardised features, as in
+        "logistic, C=0.1".
     start_scores_ : dict
         Mean partial AUC of the held-out rows for each start.
     coef_ : ndarray of shape (1, n_features)
@@ -157,31 +155,31 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
-        folds = [_Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
+        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups()
+        folds = [Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
         parallel = Parallel(n_jobs=self.n_jobs)
-        fitted = parallel(delayed(_Fold.starts)(fold) for fold in folds)
-        by_start = np.array([scores for scores, _ in fitted])
-        names = [f"{kind}, C={C:g}" for kind, C in STARTS]
+        fitted = parallel(delayed(Fold.starts)(fold, groups) for fold in folds)
+        by_start, weights = (np.array(part) for part in zip(*fitted, strict=True))
+        names = [f"{kind}, C={C:g}" for kind, C in start_names(groups)]
         self.start_scores_ = dict(zip(names, by_start.mean(axis=0).tolist(), strict=True))
-        kept = close_to_best(by_start, _CLOSE_STARTS)
-        self.starts_ = [names[k] for k in kept]
-        paths = parallel(
-            delayed(_Fold.path)(fold, [weights[k] for k in kept], Cs)
-            for fold, (_, weights) in zip(folds, fitted, strict=True)
-        )
-        self.Cs_ = np.concatenate([[0.0], Cs])
-        self.scores_ = np.array([scores for scores, _, _ in paths])
-        best = int(np.argmax(self.scores_.mean(axis=0)))
-        kept = close_to_best(self.scores_[:, : best + 1])
-        self.C_, self.averaged_Cs_ = float(self.Cs_[best]), self.Cs_[kept]
-        w = np.mean([models[k] for _, models, _ in paths for k in kept], axis=0)
+        safe, bold = np.arange(len(SAFE_STARTS)), bold_starts(by_start, weights, data)
+        routes = [
+            Route(kept[close_to_best(by_start[:, kept], _CLOSE_STARTS)], parallel, folds, weights, Cs)
+            for kept in ((safe, bold) if bold.size else (safe,))
+        ]
+        bolder = clearly_above(routes[-1].best_scores, routes[0].best_scores)
+        route = routes[-1] if bolder else routes[0]
+        self.starts_ = [names[k] for k in route.starts]
+        self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
+        self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
+        w = route.model()
         loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
         objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
         trace = [Progress(objective, np.nan, 1)]
         if callback is not None:
             callback(trace[0])
         message = f"mean of the starts {self.starts_} and of C={self.averaged_Cs_.tolist()}"
-        return Result(w, objective, np.nan, max(n_iter for _, _, n_iter in paths), True, message, trace)
+        return Result(w, objective, np.nan, route.n_iter, True, message, trace)
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return training and held-out rows, as places among the rows of non-zero weight."""
@@ -197,68 +195,3 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         cv = check_cv(self.cv, data.given, classifier=True)
         splits = cv.split(np.zeros((data.given.size, 1)), data.given)
         return [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
-
-
-@dataclass
-class _Fold:
-    """One split: fits on its training rows, scores on the rows held out."""
-
-    data: TrainingSet
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-    window: tuple[float, float]
-    tol: float
-    max_iter: int
-
-    def starts(self) -> tuple[list[float], list[Array]]:
-        """Return held-out partial AUC and weights (on standardised features) of each start."""
-        refinement = self._refinement()
-        starts = [refinement.start(*spec) for spec in STARTS]
-        # A tie of all rows has the partial AUC of chance, and there are windows where honest starts have less.
-        scores = [self._score(refinement.run(start, 0.0).w) if start.w.any() else 0.0 for start in starts]
-        return scores, [start.w for start in starts]
-
-    def path(self, starts: list[Array], Cs: Array) -> tuple[list[float], list[Array], int]:
-        """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
-        refinement = self._refinement()
-        start = refinement.mean_start(starts)
-        results = [refinement.run(start, 0.0)]
-        for C in Cs:
-            results.append(refinement.run(start, float(C), results[-1].w))
-        spread = refinement.spread
-        return (
-            [self._score(result.w) for result in results],
-            [result.w / spread(result.w) for result in results],
-            max(result.n_iter for result in results),
-        )
-
-    def _refinement(self) -> WindowRefinement:
-        weight = self.data.weight
-        part = self.data._replace(
-            X=self.data.X[self.train],
-            positive=self.data.positive[self.train],
-            weight=None if weight is None else weight[self.train],
-        )
-        return WindowRefinement(part, self.window, self.tol, self.max_iter)
-
-    def _score(self, w: Array) -> float:
-        weight = self.data.weight
-        return partial_auc_score(
-            self.data.positive[self.test],
-            as_operator(self.data.X[self.test]).matvec(w),
-            min_fpr=self.window[0],
-            max_fpr=self.window[1],
-            sample_weight=None if weight is None else weight[self.test],
-        )
-
-
-def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
-    """Return the columns whose mean is within some standard errors of the best column's.
-
-    The error is that of the paired difference over the rows (folds).
-    """
-    best = int(np.argmax(scores.mean(axis=0)))
-    behind = scores[:, [best]] - scores
-    n_folds = scores.shape[0]
-    error = behind.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1])
-    return np.flatnonzero(behind.mean(axis=0) <= errors * error)

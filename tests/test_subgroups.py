@@ -1,0 +1,130 @@
+"""Groups of like positives: how they are made, when a start from one of them counts, and what that is good for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from rocmax import PartialAUCClassifierCV
+from rocmax._validate import TrainingSet
+from rocmax.estimators._choice import agreement, clearly_above
+from rocmax.estimators._folds import SAFE_STARTS, bold_starts
+from rocmax.estimators._subgroups import group, regroup
+from rocmax.metrics import partial_auc_score
+
+N_SAFE = len(SAFE_STARTS)
+
+
+def two_groups(n=1500, seed=0, distance=4.0):
+    """Positives on both sides of the negatives: no linear score finds both."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) % 10 == 0).astype(int)
+    side = np.where(np.arange(n) % 20 == 0, distance, -distance)
+    X = rng.standard_normal((n, 3))
+    X[:, 0] += y * side
+    return X, y
+
+
+def rows_of(X, positive, weight=None):
+    return TrainingSet(X, positive, weight, np.array([False, True]), 1, positive, np.arange(positive.size))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_groups_are_the_true_ones_where_they_are_plain(container):
+    X, y = two_groups()
+    labels = group(container(X), y == 1, None)[0]
+    assert (labels[y == 0] == -1).all()
+    right = X[y == 1, 0] > 0
+    found = labels[y == 1] == labels[y == 1][right][0]
+    np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize(("n_positive", "sizes"), [(99, []), (100, [2]), (150, [2, 3]), (200, [2, 3, 4])])
+def test_small_samples_make_fewer_groups(n_positive, sizes):
+    rng = np.random.default_rng(0)
+    X, positive = rng.standard_normal((400, 2)), np.arange(400) < n_positive
+    assert [labels.max() + 1 for labels in group(X, positive, None)] == sizes
+
+
+def test_weights_move_the_groups():
+    X = np.array([[0.0], [1.0], [10.0]]).repeat(40, axis=0)
+    positive = np.ones(120, dtype=bool)
+    level = group(X, positive, np.ones(120))[0]
+    assert level[0] == level[40] != level[80]
+    light = group(X, positive, np.where(X[:, 0] == 10.0, 1e-6, 1.0))[0]  # it pays to part those that count
+    assert light[0] != light[40] == light[80]
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1))
+def test_groups_of_some_rows_keep_their_numbers(seed):
+    X, y = two_groups(n=2000, seed=seed, distance=6.0)
+    labels = group(X, y == 1, None)[0]
+    some = np.random.default_rng(seed).random(2000) < 0.5
+    again = regroup(X[some], y[some] == 1, None, labels[some], 2)
+    np.testing.assert_array_equal(again, labels[some])
+
+
+def test_a_group_without_rows_leaves_the_others_as_they_are():
+    X, y = two_groups(n=100)
+    labels = np.where(y == 1, 0, -1)
+    np.testing.assert_array_equal(regroup(X, y == 1, None, labels, 2), labels)
+
+
+def test_agreement_is_the_mean_correlation_of_scores():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3)) @ rng.standard_normal((3, 3)) + 5.0
+    weights = rng.standard_normal((4, 3))
+    correlation = np.corrcoef(X @ weights.T, rowvar=False)
+    expected = (correlation.sum() - 4) / 12
+    data = rows_of(X, np.arange(500) % 2 == 0)
+    assert agreement(weights, data) == pytest.approx(expected)
+    assert agreement(np.array([weights[0], 3 * weights[0]]), data) == pytest.approx(1.0)
+    assert agreement(np.array([weights[0], -weights[0]]), data) == pytest.approx(-1.0)
+    assert agreement(np.array([weights[0], 0 * weights[0]]), data) == 0.0
+    assert agreement(weights[:1], data) == 1.0
+
+
+def test_agreement_counts_rows_by_weight():
+    rng = np.random.default_rng(1)
+    X, weights = rng.standard_normal((60, 3)), rng.standard_normal((3, 3))
+    times = rng.integers(1, 4, 60)
+    repeated = np.repeat(X, times, axis=0)
+    one = agreement(weights, rows_of(X, np.ones(60, dtype=bool), times.astype(float)))
+    two = agreement(weights, rows_of(repeated, np.ones(len(repeated), dtype=bool)))
+    assert one == pytest.approx(two)
+
+
+@pytest.mark.parametrize(
+    ("score", "turn", "counts"),
+    [(0.6, 0.0, True), (0.6, 1.5, False), (0.5, 0.0, False), (0.4, 0.0, False)],
+    ids=["better and alike", "better, but the folds disagree", "level", "worse"],
+)
+def test_bold_starts_have_to_be_better_and_alike(score, turn, counts):
+    rng = np.random.default_rng(0)
+    data = rows_of(rng.standard_normal((400, 2)), np.arange(400) % 2 == 0)
+    scores = np.full((2, N_SAFE + 1), 0.5)
+    scores[:, -1] = score
+    weights = np.ones((2, N_SAFE + 1, 2))
+    weights[1, -1] = [np.cos(np.pi / 4 + turn), np.sin(np.pi / 4 + turn)]
+    assert bold_starts(scores, weights, data).tolist() == ([N_SAFE] if counts else [])
+
+
+def test_clearly_above_means_by_more_than_two_standard_errors():
+    level = np.array([0.1, 0.5, 0.9])
+    assert clearly_above(level + 0.01, level)
+    assert not clearly_above(level, level)
+    assert not clearly_above(level + np.array([0.1, 0.0, 0.0]), level)  # the gain is one standard error
+    assert clearly_above(level + np.array([0.1, 0.05, 0.05]), level)  # four
+    assert clearly_above(level[:1] + 0.1, level[:1])
+    assert not clearly_above(level[:1], level[:1])
+
+
+def test_a_narrow_window_is_filled_by_one_group():
+    X, y = two_groups()
+    model = PartialAUCClassifierCV(max_fpr=0.02, Cs=[1.0], random_state=0).fit(X, y)
+    assert all(name.startswith("group") for name in model.starts_)
+    X, y = two_groups(seed=1)
+    assert partial_auc_score(y, model.decision_function(X), max_fpr=0.02) > 0.4
+    assert max(score for name, score in model.start_scores_.items() if not name.startswith("group")) < 0.2
