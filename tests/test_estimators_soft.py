@@ -179,6 +179,14 @@ def test_no_collapse_where_the_convex_bound_has_one(name, share, limit):
     assert np.std(X @ model.coef_[0]) > 0.1
 
 
+def test_a_start_that_stays_is_reported_too(capsys):
+    X, y = gaussians(0.1, 0.8)
+    X = np.hstack([X, np.zeros((y.size, 1))])[:, [0, 3]]  # one direction only: there is nothing to turn
+    model = FBetaClassifier(verbose=True).fit(X, y)
+    assert model.n_iter_ == len(model.trace_) == 1
+    assert capsys.readouterr().err.count("FBetaClassifier: objective") == 1
+
+
 # Rows and repeats
 
 

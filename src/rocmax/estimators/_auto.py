@@ -119,6 +119,8 @@ class Refinement(ABC):
         if reach == 0:
             value = self._loss.value_and_gradient(start.scores)[0]
             trace = [Progress(value, np.nan, 1)]
+            if callback is not None:
+                callback(trace[0])
             return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
         objective = Anchored(self._loss, start.scores, 1.0 / reach)
         begin, value = start, objective.value_and_gradient(start.scores)[0]
@@ -256,8 +258,8 @@ class DecisionRefinement(Refinement):
         slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
         total = self._operator.rmatvec(slope)
         noise = float(slope**2 / self._loss.weight @ self._distances())
-        chance = noise * (1.0 + np.sqrt(2.0 / total.size))
-        return max(0.0, 1.0 - chance / float(total @ total)) if total.any() else 0.0
+        chance, square = noise * (1.0 + np.sqrt(2.0 / total.size)), float(total @ total)
+        return 1.0 - chance / square if square > chance else 0.0
 
     def _distances(self) -> Array:
         """Return the squared distance of each row from the mean; sparse rows are not centred."""
