@@ -1,7 +1,8 @@
 """The default fit against published figures: all rows, 2/3-1/3 splits, CPU time as a multiple of LogisticRegression.
 
 Targets: the best linear row of Narasimhan and Agarwal (2017), Table 4, for [0.02, 0.05], and what LibAUC's CVaR loss
-reached for [0, 0.05] with a linear model.
+reached for [0, 0.05] with a linear model. The last column is no test: a fit to all rows for their partial AUC alone,
+scored on the same rows. A published figure above it is out of reach of the linear models found here on this file.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ def trial(X: np.ndarray, y: np.ndarray, window: tuple[float, float], C: float, s
     return base, model.score(X_test, y_test), ratio
 
 
+def seen(X: np.ndarray, y: np.ndarray, window: tuple[float, float]) -> float:
+    """Return the partial AUC of all rows by a model that is fitted to them, with next to no penalty."""
+    return PartialAUCClassifier(*window, C=1e6).fit(X, y).score(X, y)
+
+
 def main() -> None:
     """Run all targets and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -58,9 +64,9 @@ def main() -> None:
     lines = [
         "# Published figures for linear models, and `PartialAUCClassifier` (loss=\"auto\")", "",
         f"Mean test partial AUC over {args.seeds} splits, all rows, one thread; time as a multiple of "
-        "LogisticRegression on the same rows.", "",
-        "| set | window | published | source | logistic | auto, C=1 | auto, C=10 | x LR time, C=10 |",
-        "|---|---|---|---|---|---|---|---|",
+        "LogisticRegression on the same rows. Last, no test: all rows, fitted to them for their partial AUC alone.", "",
+        "| set | window | published | source | logistic | auto, C=1 | auto, C=10 | x LR time, C=10 | rows seen |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     with threadpool_limits(1):
         for name, window, target, source in TARGETS:
@@ -70,7 +76,7 @@ def main() -> None:
             one, ten = (np.mean([trial(X, y, window, C, s) for s in range(args.seeds)], axis=0) for C in (1.0, 10.0))
             lines.append(
                 f"| {name} | [{window[0]:g}, {window[1]:g}] | {target:.4f} | {source} | {one[0]:.4f} | {one[1]:.4f} | "
-                f"{ten[1]:.4f} | {ten[2]:.1f} |"
+                f"{ten[1]:.4f} | {ten[2]:.1f} | {seen(X, y, window):.4f} |"
             )
             print(lines[-1], flush=True)
     RESULTS.mkdir(exist_ok=True)
