@@ -19,7 +19,16 @@ from rocmax._atomic import atomic_path
 
 # Changes when older files can no longer be read.
 FORMAT = 1
-_HOMES = ("rocmax.estimators.", "rocmax.solvers.base.")
+# Where the classes that models are made of live: estimators, and what a stream keeps between its batches.
+_HOMES = (
+    "rocmax.estimators.",
+    "rocmax.gram.",
+    "rocmax.kernels.",
+    "rocmax.losses.",
+    "rocmax.samplers.",
+    "rocmax.solvers.",
+    "rocmax.streaming.",
+)
 
 
 class ModelFileError(ValueError):
@@ -154,16 +163,17 @@ def _check_version(path: Path, header: dict[str, Any]) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a type is a class of rocmax's estimators; functions and other modules are not built from a file."""
+    """Whether a type is a class that rocmax's models are made of; functions and imported names are not built."""
     if name == "numpy.dtype":
         return True
     module, _, attribute = name.rpartition(".")
     if not name.startswith(_HOMES):
         return False
     try:
-        return inspect.isclass(getattr(importlib.import_module(module), attribute, None))
+        found = getattr(importlib.import_module(module), attribute, None)
     except ImportError:
         return False
+    return inspect.isclass(found) and found.__module__ == module
 
 
 def _skops() -> Any:
