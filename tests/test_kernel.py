@@ -130,7 +130,7 @@ def test_sorted_and_listed_pairs_meet_and_conjugate_gradients_too(monkeypatch):
     X, y = problem(300)
     gram, (first, second) = rbf_kernel(X, gamma=0.1), listed(y)
     direct = GramNewton(1e-7).solve(gram, ListedPairs(y.size, first, second), 0.001)
-    monkeypatch.setattr("rocmax.solvers.gram_newton._MAX_DENSE", 0)
+    monkeypatch.setattr("rocmax.solvers._gram_system._MAX_DENSE", 0)
     by_gradients = GramNewton(1e-7).solve(gram, SortedPairs(y == 1), 0.001)
     assert direct.converged
     assert by_gradients.converged

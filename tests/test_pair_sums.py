@@ -54,11 +54,25 @@ def test_slope_is_minus_the_derivative_of_the_row_sums(seed):
     sorted_pairs, listed = SortedPairs(positive, weight), all_pairs(positive, weight, 1.0)
     finite = (listed.soft(scores + step * v, 0.8).rows - listed.soft(scores - step * v, 0.8).rows) / (-2 * step)
     for pairs in (sorted_pairs, listed):
-        np.testing.assert_allclose(pairs.slope(scores, 0.8)(v), finite, atol=1e-5)
         rows = pairs.moving(scores, 0.8)
-        matrix = np.zeros((positive.size, positive.size))
-        matrix[np.ix_(rows, rows)] = pairs.slope_matrix(scores, 0.8, rows)
-        np.testing.assert_allclose(matrix @ v, finite, atol=1e-5)
+        for held in (rows, np.arange(positive.size)):
+            slope, found = pairs.slope(scores, 0.8, held), np.zeros(positive.size)
+            found[held] = slope(v[held])
+            np.testing.assert_allclose(found, finite, atol=1e-5)
+            np.testing.assert_allclose(slope(np.stack([v[held], 2 * v[held]])), [found[held], 2 * found[held]])
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_multipliers_that_move_are_the_slope_times_what_rows_lack_of_their_goal(seed):
+    positive, weight, scores = sample(seed)
+    t = 0.9 - (scores[positive][:, None] - scores[~positive])
+    part = np.where((t > 0) & (t < 0.8), t / 0.8, 0.0) * np.outer(weight[positive], weight[~positive])
+    expected = np.zeros(positive.size)
+    expected[positive], expected[~positive] = part.sum(axis=1), -part.sum(axis=0)
+    for pairs in (SortedPairs(positive, weight, 0.9), all_pairs(positive, weight, 0.9)):
+        found = pairs.slope(scores, 0.8, np.arange(positive.size))(pairs.goal - scores)
+        np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
 def test_anchored_multipliers_start_from_the_old_ones():

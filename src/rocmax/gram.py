@@ -15,6 +15,8 @@ from rocmax._validate import check_number
 Array = NDArray[np.float64]
 
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+# Rows of a Gram matrix that are made at once.
+_BLOCK = 256
 # Which parameters a kernel takes.
 _TAKES: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -67,12 +69,26 @@ class Kernel:
         chosen = {name: self.parameters[name] for name in _TAKES[self.kernel]}
         return np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **chosen), dtype=np.float64)
 
+    def _within(self, X: Any) -> Array:
+        """Return the kernel values between all rows of one matrix."""
+        if callable(self.kernel):
+            return self.between(X, X)
+        # Half of the values are worked out, and the only large matrix is the one returned.
+        gram = np.empty((X.shape[0], X.shape[0]))
+        for start in range(0, X.shape[0], _BLOCK):
+            stop = min(start + _BLOCK, X.shape[0])
+            gram[start:stop, :stop] = self.between(X[start:stop], X[:stop])
+            gram[:start, start:stop] = gram[start:stop, :start].T
+        if self.kernel == "rbf":
+            np.fill_diagonal(gram, 1.0)
+        return gram
+
     def gram(self, X: Any) -> Array:
         """Return the Gram matrix of training rows, checked where it need not be one."""
         if self.kernel == "precomputed":
             gram = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
         else:
-            gram = self.between(X, X)
+            gram = self._within(X)
         if callable(self.kernel) or self.kernel in ("precomputed", "sigmoid"):
             check_mercer(gram, self.kernel)
         return np.ascontiguousarray(gram)

@@ -25,22 +25,26 @@ class Soft(NamedTuple):
 
 
 class PairSums(Protocol):
-    """What a solver for kernel machines needs of the pairs."""
+    """What a solver for kernel machines needs of the pairs.
+
+    ``goal`` is the margin for a positive and 0 for a negative: a pair is short by the difference of ``goal - scores``.
+    """
 
     margin: float
     n_samples: int
+    goal: Array
 
     def soft(self, scores: Array, width: float) -> Soft:
         """Return the multipliers at the scores, softened over ``width`` (0: not at all)."""
 
-    def slope(self, scores: Array, width: float) -> Callable[[Array], Array]:
-        """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows``: positive semidefinite."""
-
     def moving(self, scores: Array, width: float) -> Index:
         """Return the examples with a pair whose multiplier moves; the slope is zero on all others."""
 
-    def slope_matrix(self, scores: Array, width: float, rows: Index) -> Array:
-        """Return the matrix of :meth:`slope` on some rows that hold all of :meth:`moving`."""
+    def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
+        """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows``: positive semidefinite.
+
+        It is given on some rows that hold all of :meth:`moving`; several vectors are the rows of a matrix.
+        """
 
     def anchored(self, scores: Array, width: float) -> PairSums | None:
         """Return the same pairs, softened from their multipliers at the scores; None where they are not listed."""

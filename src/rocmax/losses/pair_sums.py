@@ -52,6 +52,8 @@ class ListedPairs:
         self.first, self.second = first, second
         self.weight = np.ones(first.size) if weight is None else weight
         self.base = base
+        self.goal = np.zeros(n_samples)
+        self.goal[first] = margin
 
     def multipliers(self, scores: Array, width: float) -> Array:
         """Return one multiplier in [0, 1] per pair."""
@@ -71,18 +73,14 @@ class ListedPairs:
         hinge = float(self.weight @ np.maximum(self._short(scores), 0.0))
         return Soft(hinge, float(share.sum()), rows)
 
-    def slope(self, scores: Array, width: float) -> Callable[[Array], Array]:
+    def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
         """Return the product with the graph of the pairs whose multiplier moves."""
-        matrix = self._graph(scores, width)
-        return lambda v: matrix @ v
+        matrix = self._graph(scores, width)[rows][:, rows]
+        return lambda v: (matrix @ v.T).T
 
     def moving(self, scores: Array, width: float) -> Index:
         """Return the examples with a pair whose multiplier moves."""
         return np.flatnonzero(self._graph(scores, width).diagonal() > 0)
-
-    def slope_matrix(self, scores: Array, width: float, rows: Index) -> Array:
-        """Return the Laplacian matrix of the pairs whose multiplier moves."""
-        return self._graph(scores, width)[rows][:, rows].toarray()
 
     def _short(self, scores: Array) -> Array:
         return self.margin - (scores[self.first] - scores[self.second])
@@ -112,6 +110,8 @@ class SortedPairs:
     def __init__(self, positive: NDArray[np.bool_], weight: Array | None = None, margin: float = 1.0) -> None:
         weight = np.ones(positive.size) if weight is None else weight
         self.n_samples, self.margin = positive.size, margin
+        self.weight, self._is_positive = weight, positive
+        self.goal = np.where(positive, margin, 0.0)
         self.positive, self.negative = np.flatnonzero(positive), np.flatnonzero(~positive)
         self.positive_weight, self.negative_weight = weight[self.positive], weight[self.negative]
 
@@ -128,19 +128,22 @@ class SortedPairs:
         rows[self.negative] = -self.negative_weight * down.share
         return Soft(float(self.positive_weight @ up.hinge), float(self.positive_weight @ up.share), rows)
 
-    def slope(self, scores: Array, width: float) -> Callable[[Array], Array]:
+    def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
         """Return the product with the graph of the pairs whose multiplier moves."""
-        low, high = scores[self.positive] - self.margin, scores[self.negative]
-        sums_up = _Band(low, high, self.negative_weight, width)
-        sums_down = _Band(-high, -low, self.positive_weight, width)
+        at = self._is_positive[rows]
+        first, second = np.flatnonzero(at), np.flatnonzero(~at)
+        low, high = scores[rows[first]] - self.margin, scores[rows[second]]
+        first_weight, second_weight = self.weight[rows[first]], self.weight[rows[second]]
+        sums_up = _Band(low, high, second_weight, width)
+        sums_down = _Band(-high, -low, first_weight, width)
         degree_up, degree_down = sums_up(np.ones(high.size)), sums_down(np.ones(low.size))
 
         def product(v: Array) -> Array:
-            at_positive, at_negative = v[self.positive], v[self.negative]
-            out = np.zeros(self.n_samples)
-            out[self.positive] = self.positive_weight * (at_positive * degree_up - sums_up(at_negative))
-            out[self.negative] = self.negative_weight * (at_negative * degree_down - sums_down(at_positive))
-            return out / width
+            at_first, at_second = v[..., first], v[..., second]
+            out = np.empty(v.shape)
+            out[..., first] = (first_weight / width) * (at_first * degree_up - sums_up(at_second))
+            out[..., second] = (second_weight / width) * (at_second * degree_down - sums_down(at_first))
+            return out
 
         return product
 
@@ -150,22 +153,6 @@ class SortedPairs:
         up = _Band(low, high, self.negative_weight, width)(np.ones(high.size)) > 0
         down = _Band(-high, -low, self.positive_weight, width)(np.ones(low.size)) > 0
         return np.sort(np.concatenate([self.positive[up], self.negative[down]]))
-
-    def slope_matrix(self, scores: Array, width: float, rows: Index) -> Array:
-        """Return the Laplacian matrix of the pairs whose multiplier moves."""
-        weight = np.zeros(self.n_samples)
-        weight[self.positive], weight[self.negative] = self.positive_weight, self.negative_weight
-        at = np.isin(rows, self.positive)
-        i, j = rows[at], rows[~at]
-        t = self.margin - (scores[i][:, None] - scores[j])
-        links = ((t > 0) & (t < width)) * np.outer(weight[i], weight[j]) / width
-        matrix = np.zeros((rows.size, rows.size))
-        first, second = np.flatnonzero(at), np.flatnonzero(~at)
-        matrix[np.ix_(first, second)] = -links
-        matrix[np.ix_(second, first)] = -links.T
-        matrix[first, first] = links.sum(axis=1)
-        matrix[second, second] = links.sum(axis=0)
-        return matrix
 
     def anchored(self, scores: Array, width: float) -> None:
         """Return None: there is no list of multipliers."""
@@ -193,7 +180,10 @@ def _above(low: Array, high: Array, weight: Array, width: float) -> _Above:
 
 
 class _Band:
-    """For each entry of ``low``: the weighted sum of values over the entries of ``high`` in ``(low, low + width)``."""
+    """For each entry of ``low``: the weighted sum of values over the entries of ``high`` in ``(low, low + width)``.
+
+    Values are summed along their last axis.
+    """
 
     def __init__(self, low: Array, high: Array, weight: Array, width: float) -> None:
         self._order = np.argsort(high)
@@ -203,9 +193,11 @@ class _Band:
         self._stop = np.maximum(np.searchsorted(placed, low + width, side="left"), self._start)
 
     def __call__(self, values: Array) -> Array:
-        sums = _prefix(self._weight * values[self._order])
-        return sums[self._stop] - sums[self._start]
+        sums = _prefix(self._weight * values[..., self._order])
+        return sums[..., self._stop] - sums[..., self._start]
 
 
 def _prefix(values: Array) -> Array:
-    return np.concatenate([[0.0], np.cumsum(values)])
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return sums

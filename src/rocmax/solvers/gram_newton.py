@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.linalg import blas
 
 from rocmax.losses.pair_base import PairSums, Soft
+from rocmax.solvers._gram_system import GramSystem, Slope
 from rocmax.solvers._line_search import find_zero
 from rocmax.solvers.base import Callback, Progress
 
@@ -25,18 +24,15 @@ class Point(NamedTuple):
     objective: float
 
 
-# Up to this many rows with moving multipliers the Newton system is solved by elimination; above, by conjugate
-# gradients.
-_MAX_DENSE = 1600
-# By how much the softening may shrink at once when its own error is most of the gap.
-_SHRINK = (0.15, 0.5)
+# A softened problem is solved well enough when what is left of it is at most this share of its own error.
+_SOLVED = 1.0
+# By how much the softening may shrink at once.
+_SHRINK = (0.05, 0.5)
 # From this width on, relative to the margin, softening starts from the multipliers at hand where that is possible: the
 # multipliers of an ever smaller width would be lost to rounding.
 _ANCHOR = 1e-3
 # Iterations without any progress after which a run ends.
 _STUCK = 30
-# Conjugate gradients: most steps, and the size of the rest at which they end.
-_CG_STEPS, _CG_RTOL = 60, 0.3
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,8 @@ class GramNewton:
     row is the sum of the multipliers of its pairs. Newton's method solves that for a falling sequence of widths. Each
     set of multipliers is feasible for the dual, so the dual objective certifies: the gap is the sum over the pairs of
     what they break of the complementarity conditions, plus half the squared distance from stationarity. No table of
-    pairs and no factor of the Gram matrix is made; a conjugate-gradient step costs one product with it.
+    pairs and no factor of the Gram matrix is made; a step of conjugate gradients costs one product with the part of it
+    that belongs to rows with moving multipliers.
 
     Parameters
     ----------
@@ -103,7 +100,7 @@ class GramNewton:
         smallest, unmoved = np.inf, 0
         while True:
             run.certify()
-            trace.append(Progress(run.best.objective, run.bound, run.products))
+            trace.append(Progress(run.best.objective, run.bound, round(run.system.products)))
             if callback is not None:
                 callback(trace[-1])
             gap = run.best.objective - run.bound
@@ -119,12 +116,12 @@ class _Run:
     """State of one run: the point at hand, its multipliers, and the best certified point."""
 
     def __init__(self, gram: Array, pairs: PairSums, C: float) -> None:
-        self.gram, self.pairs, self.C = gram, pairs, C
+        self.system, self.pairs, self.C = GramSystem(gram), pairs, C
         self.beta, self.scores = np.zeros(pairs.n_samples), np.zeros(pairs.n_samples)
         # At zero scores every pair is then in the middle of the softened range, and the first step is a least-squares
         # fit.
         self.width = 4.0 * pairs.margin
-        self.bound, self.products = -np.inf, 0
+        self.bound = -np.inf
         self.soft: Soft = pairs.soft(self.scores, self.width)
         self.target = self.target_scores = self.beta
         self.best = Point(self.beta, self.scores, np.inf)
@@ -132,7 +129,7 @@ class _Run:
     def certify(self) -> None:
         """Bound the optimum by the multipliers at hand; keep the better of the point and the sum of them."""
         self.target = self.C * self.soft.rows
-        self.target_scores = self._product(self.target)
+        self.target_scores = self.system.product(self.target)
         half_norm = 0.5 * float(self.target @ self.target_scores)
         self.bound = max(self.bound, self.C * self.pairs.margin * self.soft.total - half_norm)
         for beta, scores in ((self.beta, self.scores), (self.target, self.target_scores)):
@@ -146,21 +143,48 @@ class _Run:
         # The gap between the point and its multipliers is softening + distance / 2.
         distance = float(rest @ rest_scores)
         softening = self.C * (self.pairs.soft(self.scores, 0.0).hinge - self._total_short())
-        if distance <= 0.3 * softening:
-            self._soften_less(0.5 * tol * self.best.objective / softening)
+        if distance <= _SOLVED * softening:
+            if self._soften_less(0.5 * tol * self.best.objective / softening):
+                return
             rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
-        step, along = self._direction(rest, rest_scores)
+        step, along = self.system.solve(self._slope(), rest, rest_scores)
         self._move(step, along, -float(rest @ along))
 
-    def _soften_less(self, wanted: float) -> None:
+    def _slope(self, factor: float = 1.0) -> Slope:
+        """Slope of the multipliers at the scores at hand, on the rows that the system covers."""
+        rows = self.system.cover(self.pairs.moving(self.scores, self.width))
+        slope = self.pairs.slope(self.scores, self.width, rows)
+        return lambda v: (factor * self.C) * slope(v)
+
+    def _soften_less(self, wanted: float) -> bool:
+        """Return whether that took a step."""
         anchored = self.pairs.anchored(self.scores, self.width) if self.width <= _ANCHOR * self.pairs.margin else None
-        if anchored is None:
-            self.width *= float(np.clip(wanted, *_SHRINK))
-        else:
+        if anchored is not None:
             self.pairs = anchored
+        elif self._follow(float(np.clip(wanted, *_SHRINK))):
+            return True
         self.soft = self.pairs.soft(self.scores, self.width)
         self.target = self.C * self.soft.rows
-        self.target_scores = self._product(self.target)
+        self.target_scores = self.system.product(self.target)
+        return False
+
+    def _follow(self, ratio: float) -> bool:
+        """Shrink the width, and step to where the same multipliers would be between their bounds; False if uphill.
+
+        The multipliers that move at an optimum hardly change with the width, so that the pairs that move now are a
+        better guess of those that will than the pairs that are within the new width at the scores at hand.
+        """
+        slope = self._slope(1.0 / ratio)
+        moving = np.zeros(self.beta.size)
+        rows = self.system.rows
+        moving[rows] = slope((self.pairs.goal - self.scores)[rows])
+        rest = self.target + (1.0 - ratio) * moving - self.beta
+        step, along = self.system.solve(slope, rest, self.system.product(rest))
+        self.width *= ratio
+        downhill = float((self.C * self.pairs.soft(self.scores, self.width).rows - self.beta) @ along)
+        if downhill > 0:
+            self._move(step, along, -downhill)
+        return downhill > 0
 
     def _total_short(self) -> float:
         """Sum over the pairs of multiplier times shortfall at the scores at hand."""
@@ -175,48 +199,6 @@ class _Run:
 
         t = find_zero(slope_at, slope, rtol=0.1, largest=np.inf, max_evals=20)
         self.beta, self.scores = self.beta + t * step, self.scores + t * along
-
-    def _direction(self, rest: Array, rest_scores: Array) -> tuple[Array, Array]:
-        """Solve ``(I + C S K) p = rest`` with ``S`` the slope of the multipliers; return ``p`` and ``K p``."""
-        rows = self.pairs.moving(self.scores, self.width)
-        if rows.size > _MAX_DENSE:
-            return self._conjugate_gradients(rest, rest_scores)
-        # The slope is zero outside some rows, so outside them the solution is the right side.
-        slope = self.C * self.pairs.slope_matrix(self.scores, self.width, rows)
-        block = self.gram[np.ix_(rows, rows)]
-        right = rest[rows] - slope @ (rest_scores[rows] - block @ rest[rows])
-        system = slope @ block
-        system[np.diag_indices(rows.size)] += 1.0
-        step = rest.copy()
-        step[rows] = linalg.solve(system, right, overwrite_a=True)
-        return step, self._product(step)
-
-    def _conjugate_gradients(self, rest: Array, rest_scores: Array) -> tuple[Array, Array]:
-        """Conjugate gradients in the inner product of the kernel, in which the system is symmetric."""
-        slope = self.pairs.slope(self.scores, self.width)
-        step, along = np.zeros(rest.size), np.zeros(rest.size)
-        left, left_scores = rest.copy(), rest_scores.copy()
-        way, way_scores = left.copy(), left_scores.copy()
-        size = first = float(left @ left_scores)
-        for _ in range(_CG_STEPS):
-            image = way + self.C * slope(way_scores)
-            length = size / float(way_scores @ image)
-            step += length * way
-            along += length * way_scores
-            left -= length * image
-            left_scores -= length * self._product(image)
-            new = float(left @ left_scores)
-            if new <= _CG_RTOL**2 * first:
-                break
-            way = left + (new / size) * way
-            way_scores = left_scores + (new / size) * way_scores
-            size = new
-        return step, along
-
-    def _product(self, vector: Array) -> Array:
-        # A symmetric product reads half of the matrix, and memory is what it waits for.
-        self.products += 1
-        return blas.dsymv(1.0, self.gram.T, vector)
 
     def result(self, converged: bool, tol: float, trace: list[Progress]) -> GramResult:
         """Word the end of the run."""
