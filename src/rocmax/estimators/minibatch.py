@@ -233,7 +233,7 @@ class MiniBatchClassifier(NamedMeasure):
         held = round(self.validation_fraction * order.size) if self.early_stopping else 0
         watch = Watch(self, data, order[:held]) if held else None
         rows = order[held:]
-        if np.unique(data.positive[rows]).size < 2:
+        if held and np.unique(data.positive[rows]).size < 2:
             raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
         per_pass = n_batches(rows.size, self.buffer_size)
         passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))

@@ -70,10 +70,11 @@ class Ladder:
         """
         if position <= 0:
             return np.inf, 0.0
-        last = np.ceil(position) if self._position is None else np.searchsorted(self._position, position, "left")
+        last = np.ceil(position) if self._position is None else self._position.searchsorted(position, "left")
         level = self.falling[min(int(last), self.size) - 1]
-        ends = self.size - np.array([np.searchsorted(self.rising, level, side) for side in ("right", "left")])
-        start, stop = self.position(ends)
+        start, stop = (self.size - int(self.rising.searchsorted(level, side)) for side in ("right", "left"))
+        if self._position is not None:
+            start, stop = self._position[start], self._position[stop]
         return float(level), min(float((position - start) / (stop - start)), 1.0)
 
 

@@ -73,7 +73,9 @@ def _look_at_all(measure: TableError, positives: Ladder, negatives: Ladder, shif
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
     gain_f = (negatives.total + shift * f) / m
-    value = measure.error(t[:, None], f[None, :]) + gain_t[:, None] + gain_f
+    value = measure.error(t[:, None], f[None, :])
+    value += gain_t[:, None]
+    value += gain_f
     i, j = divmod(int(value.argmax()), f.size)
     return Table(float(value[i, j]), float(t[i]), float(f[j]))
 

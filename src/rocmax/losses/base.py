@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,8 +64,10 @@ class BoundLoss(ABC):
         labels = _check_labels(y)
         self.n_samples = labels.size
         weight = _check_weight(sample_weight, labels.size)
-        self.positive = np.flatnonzero(labels & (weight > 0))
-        self.negative = np.flatnonzero(~labels & (weight > 0))
+        seen: Any = True if sample_weight is None else weight > 0
+        self.is_negative = ~labels & seen
+        self.positive = np.flatnonzero(labels & seen)
+        self.negative = np.flatnonzero(self.is_negative)
         for rows, name in ((self.positive, "positive"), (self.negative, "negative")):
             if rows.size == 0:
                 raise ValueError(
@@ -75,7 +77,6 @@ class BoundLoss(ABC):
         self.weight = weight
         self.positive_weight = weight[self.positive]
         self.m = float(self.positive_weight.sum())
-        self.is_negative = ~labels & (weight > 0)
         self.n = float(weight[self.negative].sum())
 
     @abstractmethod

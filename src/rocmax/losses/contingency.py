@@ -76,8 +76,8 @@ class BoundContingency(BoundLoss):
     def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight)
         self._loss = loss
-        self._is_positive = (self.weight > 0) & ~self.is_negative
-        self._plain = bool((self.weight[self.weight > 0] == 1.0).all())
+        self._plain = sample_weight is None or bool((self.weight[self.weight > 0] == 1.0).all())
+        self._is_positive = ~self.is_negative if sample_weight is None else (self.weight > 0) & ~self.is_negative
         self._whole = self._plain or not np.any(self.weight % 1.0)
         if not loss.knows_parts:
             if not self._plain:
