@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
+
+from rocmax._sparse import canonical_csr
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
@@ -32,7 +35,7 @@ def check_training_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any, *, dense: bool = False
 ) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
-    X, given = validate_data(estimator, X, y, **(_DENSE_INPUT if dense else _INPUT))
+    X, given = _check_input(estimator, X, y, dense=dense)
     check_classification_targets(given)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
@@ -44,6 +47,16 @@ def check_training_set(
             X, y, weight, rows = X[present], y[present], weight[present], rows[present]
     classes, index = find_classes(y, pos_label)
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+
+
+def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True) -> Any:
+    """Check rows, and labels if they are given; sparse rows come back as CSR with sorted columns, each stored once."""
+    if dense:
+        return validate_data(estimator, X, *y, reset=reset, **_DENSE_INPUT)
+    if sparse.issparse(X):
+        # First, as a sum of finite entries may be infinite.
+        X = canonical_csr(X)
+    return validate_data(estimator, X, *y, reset=reset, **_INPUT)
 
 
 def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
@@ -77,13 +90,13 @@ def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
     """Check training rows that need no labels."""
-    return validate_data(estimator, X, **_INPUT)
+    return _check_input(estimator, X)
 
 
 def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
-    return validate_data(estimator, X, reset=False, **(_DENSE_INPUT if dense else _INPUT))
+    return _check_input(estimator, X, reset=False, dense=dense)
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
@@ -116,7 +129,7 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
     if given is None:
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
     index = _positive_index(given, pos_label)
-    X, y = validate_data(estimator, X, y, reset=known is None, **_INPUT)
+    X, y = _check_input(estimator, X, y, reset=known is None)
     check_classification_targets(y)
     if known is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")

@@ -29,6 +29,8 @@ _HOMES = (
     "rocmax.solvers.",
     "rocmax.streaming.",
 )
+# Rows that a model keeps; skops reads them as arrays, whatever private module of SciPy their class is in.
+_SPARSE = ("csr_array", "csr_matrix")
 
 
 class ModelFileError(ValueError):
@@ -163,10 +165,10 @@ def _check_version(path: Path, header: dict[str, Any]) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a type is a class that rocmax's models are made of; functions and imported names are not built."""
-    if name == "numpy.dtype":
-        return True
+    """Whether a type is one that rocmax's models are made of; functions and imported names are not built."""
     module, _, attribute = name.rpartition(".")
+    if name == "numpy.dtype" or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
+        return True
     if not name.startswith(_HOMES):
         return False
     try:
