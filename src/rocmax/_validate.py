@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
@@ -111,6 +112,11 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a parameter that is not one of the given words."""
     if value not in choices:
         raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def random_source(random_state: Any) -> np.random.RandomState:
+    """Return the generator that a ``random_state`` stands for; None is a new one, never NumPy's global generator."""
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
 class Block(NamedTuple):

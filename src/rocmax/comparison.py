@@ -21,7 +21,9 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
 )
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import _safe_indexing, indexable
+
+from rocmax._validate import random_source
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -154,7 +156,7 @@ class _Task:
 
 
 def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, random_state: Any) -> Iterator[Split]:
-    seed = check_random_state(random_state)
+    seed = random_source(random_state)
     if groups is None:
         yield from StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y)
         return

@@ -46,7 +46,7 @@ _ROUGH_SHARE = 0.06
 KINDS = {
     "logistic": LogisticRegression,
     "balanced": partial(LogisticRegression, class_weight="balanced"),
-    "svc": partial(LinearSVC, dual=False),
+    "svc": partial(LinearSVC, dual=False, random_state=0),
 }
 # Weight of the loss of starts for a group of positives.
 SUBGROUP_STRENGTH = 10.0
