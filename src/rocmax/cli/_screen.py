@@ -21,6 +21,10 @@ from rich.table import Table
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
 
 screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+# Kinds of warnings that are not printed for now.
+_HUSHED: list[type[Warning]] = []
+# Texts that this command has printed, each of them once.
+_SHOWN: set[str] = set()
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -32,6 +36,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
             with warnings.catch_warnings():
+                # All of them, as a warning that was not printed would keep Python from showing the next one like it.
+                warnings.simplefilter("always", UserWarning, append=True)
+                _SHOWN.clear()
                 warnings.showwarning = _show_warning
                 command(*args, **options)
         except USER_ERRORS as error:
@@ -46,8 +53,21 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    screen.print(f"Warning: {message}")
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    text = str(message)
+    if text not in _SHOWN and not any(issubclass(category, kind) for kind in _HUSHED):
+        _SHOWN.add(text)
+        screen.print(f"Warning: {text}")
+
+
+@contextmanager
+def hushed(category: type[Warning]) -> Iterator[None]:
+    """Print no warnings of a kind. What Python keeps about warnings is left alone."""
+    _HUSHED.append(category)
+    try:
+        yield
+    finally:
+        _HUSHED.remove(category)
 
 
 def say(text: str) -> None:
