@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
 from rocmax._sparse import canonical_csr
+
+# Around calls of scikit-learn that check data. They change the process's filters of warnings for a moment, and before
+# Python 3.14 two threads that do so at once can leave the change behind.
+CHECKING = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=CHECKING.acquire, after_in_parent=CHECKING.release, after_in_child=CHECKING.release)
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
@@ -37,10 +45,10 @@ def check_training_set(
 ) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
     X, given = _check_input(estimator, X, y, dense=dense)
-    check_classification_targets(given)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        with CHECKING:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         present = weight > 0
         if not present.any():
             raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
@@ -52,18 +60,21 @@ def check_training_set(
 
 def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True) -> Any:
     """Check rows, and labels if they are given; sparse rows come back as CSR with sorted columns, each stored once."""
-    if dense:
-        return validate_data(estimator, X, *y, reset=reset, **_DENSE_INPUT)
-    if sparse.issparse(X):
+    if not dense and sparse.issparse(X):
         # First, as a sum of finite entries may be infinite.
         X = canonical_csr(X)
-    return validate_data(estimator, X, *y, reset=reset, **_INPUT)
+    with CHECKING:
+        found = validate_data(estimator, X, *y, reset=reset, **(_DENSE_INPUT if dense else _INPUT))
+        if y:
+            check_classification_targets(found[1])
+    return found
 
 
 def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Check labels alone, for estimators that hand the rows on; return them, the classes and the positive one."""
-    y = _check_y(y)
-    check_classification_targets(y)
+    with CHECKING:
+        y = _check_y(y)
+        check_classification_targets(y)
     return y, *find_classes(y, pos_label)
 
 
@@ -136,7 +147,6 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
     index = _positive_index(given, pos_label)
     X, y = _check_input(estimator, X, y, reset=known is None)
-    check_classification_targets(y)
     if known is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
     strange = np.setdiff1d(y, given)

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import row_norms
 
-from rocmax._validate import TrainingSet
+from rocmax._validate import CHECKING, TrainingSet
 from rocmax._window import window_end
 from rocmax.estimators._starts import fit_start
 from rocmax.estimators._subgroups import Labels, group, regroup
@@ -69,7 +69,8 @@ class Refinement(ABC):
     def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
         # Arrays, whatever output the user has asked scikit-learn for.
         scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
-        self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
+        with CHECKING:
+            self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
         self._scale = scaler.scale_
         self._operator = MatrixOperator(self._X)
         self._data, self._tol, self._max_iter = data, tol, max_iter

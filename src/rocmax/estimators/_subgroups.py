@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import row_norms
 
+from rocmax._validate import CHECKING
+
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Labels = NDArray[np.intp]
@@ -64,7 +66,8 @@ def _grouped(X: Any, positive: Bools, weight: Array | None, model: KMeans) -> La
         # Each kind of row is a group; the other groups are empty, and have no start.
         labels[positive] = distinct
     else:
-        labels[positive] = model.fit_predict(rows, sample_weight=None if weight is None else weight[positive])
+        with CHECKING:
+            labels[positive] = model.fit_predict(rows, sample_weight=None if weight is None else weight[positive])
     return labels
 
 
