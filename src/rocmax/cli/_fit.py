@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax.cli._measure import measure_params
-from rocmax.cli._screen import hushed
+from rocmax.cli._warned import hushed
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier

@@ -7,7 +7,6 @@ import json
 import signal
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,14 +16,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from rocmax.cli._warned import warnings_shown
+
 # Errors whose text is meant for the user; anything else is a fault of the program and shows where.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
 
 screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-# Kinds of warnings that are not printed for now.
-_HUSHED: list[type[Warning]] = []
-# Texts that this command has printed, each of them once.
-_SHOWN: set[str] = set()
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -35,11 +32,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         # So that files half written are removed when a job is ended.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
-            with warnings.catch_warnings():
-                # All of them, as a warning that was not printed would keep Python from showing the next one like it.
-                warnings.simplefilter("always", UserWarning, append=True)
-                _SHOWN.clear()
-                warnings.showwarning = _show_warning
+            with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
                 command(*args, **options)
         except USER_ERRORS as error:
             if options.get("verbose"):
@@ -51,23 +44,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(130) from None
 
     return run
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    text = str(message)
-    if text not in _SHOWN and not any(issubclass(category, kind) for kind in _HUSHED):
-        _SHOWN.add(text)
-        screen.print(f"Warning: {text}")
-
-
-@contextmanager
-def hushed(category: type[Warning]) -> Iterator[None]:
-    """Print no warnings of a kind. What Python keeps about warnings is left alone."""
-    _HUSHED.append(category)
-    try:
-        yield
-    finally:
-        _HUSHED.remove(category)
 
 
 def say(text: str) -> None:
