@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+
 import numpy as np
 import pytest
+import sklearn
+import skops.io
 from scipy import sparse
 from sklearn.base import clone
 
 import rocmax
+import rocmax.model_io
 from every import DENSE_ONLY, MODELS, STREAMS, output, rows
 
 KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
@@ -61,3 +68,23 @@ def test_a_precomputed_kernel_from_sparse_rows(tmp_path):
     gram = sparse.csr_array(X @ X.T)
     model = rocmax.ROCSVC("precomputed", C=0.01).fit(gram, Y)
     np.testing.assert_allclose(again(model, tmp_path).decision_function(gram), model.decision_function(gram), rtol=1e-9)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
+    model = rocmax.ROCSVC("linear", C=0.01).fit(sparse.csr_array(X), Y)
+    model.support_vectors_.indices[0] = 10_000_000
+    content = skops.io.dumps(model)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            if name == "schema.json":
+                part = part.replace(b".npz", suffix.encode())
+            new.writestr(name.replace(".npz", suffix), part)
+    header = {"format": 1, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
+    with zipfile.ZipFile(tmp_path / "m.rocmax", "w") as archive:
+        archive.writestr("rocmax.json", json.dumps(header))
+        archive.writestr("model.skops", changed.getvalue())
+    with pytest.raises(rocmax.model_io.ModelFileError, match=r"is damaged or was changed: .*must be <"):
+        rocmax.load(tmp_path / "m.rocmax")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sklearn
+from scipy import sparse
 
 import rocmax
 from rocmax._atomic import atomic_path
@@ -131,11 +132,21 @@ def load_with_facts(path: str | Path) -> tuple[Any, dict[str, Any]]:
                 f"{path} was not loaded: it holds types that are neither rocmax's nor scikit-learn's: "
                 + ", ".join(foreign)
             )
+        _check_sparse(content)
         return sio.loads(content, trusted=unknown), header["about"]
     except ModelFileError:
         raise
     except Exception as error:  # whatever skops meets in a file that was changed
         raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+
+
+def _check_sparse(content: bytes) -> None:
+    """Raise ValueError if sparse rows have indices outside their matrix, with which SciPy would read foreign memory."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            part = archive.read(name)
+            if part.startswith(b"PK"):  # an archive of arrays, which is how sparse matrices are saved
+                sparse.load_npz(io.BytesIO(part)).check_format(full_check=True)
 
 
 def _unpack(path: Path) -> tuple[dict[str, Any], bytes]:
