@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
+
+from rocmax._sparse import canonical_csr
+
+# Around calls of scikit-learn that check data. They change the process's filters of warnings for a moment, and before
+# Python 3.14 two threads that do so at once can leave the change behind.
+CHECKING = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=CHECKING.acquire, after_in_parent=CHECKING.release, after_in_child=CHECKING.release)
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
@@ -32,11 +44,11 @@ def check_training_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any, *, dense: bool = False
 ) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
-    X, given = validate_data(estimator, X, y, **(_DENSE_INPUT if dense else _INPUT))
-    check_classification_targets(given)
+    X, given = _check_input(estimator, X, y, dense=dense)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        with CHECKING:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         present = weight > 0
         if not present.any():
             raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
@@ -46,10 +58,23 @@ def check_training_set(
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
 
 
+def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True) -> Any:
+    """Check rows, and labels if they are given; sparse rows come back as CSR with sorted columns, each stored once."""
+    if not dense and sparse.issparse(X):
+        # First, as a sum of finite entries may be infinite.
+        X = canonical_csr(X)
+    with CHECKING:
+        found = validate_data(estimator, X, *y, reset=reset, **(_DENSE_INPUT if dense else _INPUT))
+        if y:
+            check_classification_targets(found[1])
+    return found
+
+
 def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
     """Check labels alone, for estimators that hand the rows on; return them, the classes and the positive one."""
-    y = _check_y(y)
-    check_classification_targets(y)
+    with CHECKING:
+        y = _check_y(y)
+        check_classification_targets(y)
     return y, *find_classes(y, pos_label)
 
 
@@ -77,13 +102,13 @@ def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
     """Check training rows that need no labels."""
-    return validate_data(estimator, X, **_INPUT)
+    return _check_input(estimator, X)
 
 
 def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
-    return validate_data(estimator, X, reset=False, **(_DENSE_INPUT if dense else _INPUT))
+    return _check_input(estimator, X, reset=False, dense=dense)
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
@@ -98,6 +123,11 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Refuse a parameter that is not one of the given words."""
     if value not in choices:
         raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def random_source(random_state: Any) -> np.random.RandomState:
+    """Return the generator that a ``random_state`` stands for; None is a new one, never NumPy's global generator."""
+    return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
 class Block(NamedTuple):
@@ -116,8 +146,7 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
     if given is None:
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
     index = _positive_index(given, pos_label)
-    X, y = validate_data(estimator, X, y, reset=known is None, **_INPUT)
-    check_classification_targets(y)
+    X, y = _check_input(estimator, X, y, reset=known is None)
     if known is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
     strange = np.setdiff1d(y, given)

@@ -8,9 +8,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import joblib
 import numpy as np
 from joblib import Parallel, delayed
-from joblib import hash as content_hash
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 from sklearn.base import clone
@@ -21,7 +21,10 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
 )
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import _safe_indexing, indexable
+
+from rocmax._identity import content_key
+from rocmax._validate import random_source
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -73,7 +76,9 @@ def compare(
         Fits at a time, as in joblib.
     store : str or Path, optional
         A file of results, one line for each fit. What it has is not run again, so an interrupted comparison goes on
-        where it was; results of other data or settings in it are left alone.
+        where it was; results of other data or settings in it are left alone. A result belongs to the data, the
+        split, all parameters of the estimator, its grid and the scorer, and to the versions of their packages;
+        functions and classes of a script belong to it with their code.
     progress : callable, optional
         Called with 1 after each fit.
 
@@ -130,9 +135,13 @@ class _Task:
         self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
 
     def key(self, data: str) -> str:
-        """Name what the result depends on."""
-        settings = (repr(self.estimator), repr(self.grid), repr(self.scoring), self.inner_cv, *self.split)
-        return content_hash((data, type(self.estimator).__qualname__, settings))
+        """Name what the result depends on; ``data`` stands for rows, classes and groups."""
+        # A clone is what is fitted.
+        settings = (clone(self.estimator), self.grid, self.scoring, self.inner_cv, self.split)
+        try:
+            return content_key((data, settings))
+        except TypeError as error:
+            raise TypeError(f"{self.name!r} cannot be kept in a store: {error}. Leave store out") from error
 
     def run(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> tuple[float, float]:
         """Fit, tuned if there is a grid; return the score on the test rows and the time."""
@@ -154,7 +163,7 @@ class _Task:
 
 
 def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, random_state: Any) -> Iterator[Split]:
-    seed = check_random_state(random_state)
+    seed = random_source(random_state)
     if groups is None:
         yield from StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y)
         return
@@ -175,15 +184,15 @@ def _run(
 ) -> list[tuple[str, int, float, float]]:
     """Run what the store does not have."""
     groups = None if groups is None else np.asarray(groups)
-    data = content_hash((X, y, groups)) if store is not None else ""
-    keys = [task.key(data) for task in tasks]
-    known = _stored(store)
-    todo = [i for i, key in enumerate(keys) if key not in known]
+    keys, known = _keys(tasks, (X, y, groups), store), _stored(store)
+    # Results of this run go by their place: two estimators may have one key, and are two fits.
+    done = {i: known[key] for i, key in enumerate(keys) if key in known}
+    todo = [i for i in range(len(tasks)) if i not in done]
     if progress is not None:
         progress(len(tasks) - len(todo))
     jobs = (delayed(tasks[i].run)(X, y, groups) for i in todo)
     for i, (score, seconds) in zip(todo, Parallel(n_jobs=n_jobs, return_as="generator")(jobs), strict=True):
-        known[keys[i]] = (score, seconds)
+        done[i] = (score, seconds)
         if store is not None:
             line = {
                 "key": keys[i],
@@ -196,7 +205,15 @@ def _run(
                 file.write(json.dumps(line) + "\n")
         if progress is not None:
             progress(1)
-    return [(task.name, task.number, *known[key]) for task, key in zip(tasks, keys, strict=True)]
+    return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
+
+
+def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
+    """Return the keys of results in the store; none if there is no store."""
+    if store is None:
+        return []
+    named = joblib.hash(data)
+    return [task.key(named) for task in tasks]
 
 
 def _stored(store: str | Path | None) -> dict[str, tuple[float, float]]:

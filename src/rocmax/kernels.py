@@ -10,9 +10,8 @@ from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
-from sklearn.utils import check_random_state
 
-from rocmax._validate import check_choice, check_number, check_rows, check_unlabelled
+from rocmax._validate import check_choice, check_number, check_rows, check_unlabelled, random_source
 
 Array = NDArray[Any]
 
@@ -45,7 +44,8 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     max_iter : int
         Largest number of passes of k-means; it stops earlier when it no longer improves.
     random_state : int, RandomState or None
-        Seed of k-means.
+        Seed of k-means. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 batch_size=self.batch_size,
                 max_iter=self.max_iter,
                 n_init=1,
-                random_state=check_random_state(self.random_state),
+                random_state=random_source(self.random_state),
             ).fit(X)
             self.components_, self.n_iter_ = means.cluster_centers_, means.n_iter_
         else:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sklearn
+from scipy import sparse
 
 import rocmax
 from rocmax._atomic import atomic_path
@@ -29,6 +30,8 @@ _HOMES = (
     "rocmax.solvers.",
     "rocmax.streaming.",
 )
+# Rows that a model keeps; skops reads them as arrays, whatever private module of SciPy their class is in.
+_SPARSE = ("csr_array", "csr_matrix")
 
 
 class ModelFileError(ValueError):
@@ -129,11 +132,21 @@ def load_with_facts(path: str | Path) -> tuple[Any, dict[str, Any]]:
                 f"{path} was not loaded: it holds types that are neither rocmax's nor scikit-learn's: "
                 + ", ".join(foreign)
             )
+        _check_sparse(content)
         return sio.loads(content, trusted=unknown), header["about"]
     except ModelFileError:
         raise
     except Exception as error:  # whatever skops meets in a file that was changed
         raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+
+
+def _check_sparse(content: bytes) -> None:
+    """Raise ValueError if sparse rows have indices outside their matrix, with which SciPy would read foreign memory."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            part = archive.read(name)
+            if part.startswith(b"PK"):  # an archive of arrays, which is how sparse matrices are saved
+                sparse.load_npz(io.BytesIO(part)).check_format(full_check=True)
 
 
 def _unpack(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -163,10 +176,10 @@ def _check_version(path: Path, header: dict[str, Any]) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a type is a class that rocmax's models are made of; functions and imported names are not built."""
-    if name == "numpy.dtype":
-        return True
+    """Whether a type is one that rocmax's models are made of; functions and imported names are not built."""
     module, _, attribute = name.rpartition(".")
+    if name == "numpy.dtype" or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
+        return True
     if not name.startswith(_HOMES):
         return False
     try:

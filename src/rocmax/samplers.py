@@ -59,12 +59,14 @@ class Reservoir:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._rows: list[Any] = []
-        self._labels: list[bool] = []
+        # Rows as they came, and which of them make up the sample: copies are made when there are many, not for each.
+        self._parts: list[tuple[Any, Bools]] = []
+        self._n_rows = 0
+        self._kept: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self.seen = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._kept.size
 
     def add(self, X: Any, y: Bools, rng: np.random.RandomState) -> None:
         """Show rows to the sample."""
@@ -73,22 +75,28 @@ class Reservoir:
         # The row that is number t, counted from 0, comes to a random place of t + 1, and stays if that is one of ours.
         place[full] = (rng.random_sample(int(full.sum())) * (place[full] + 1)).astype(np.intp)
         self.seen += y.size
-        for i in np.flatnonzero(place < self._size):
-            row = X[[i]].copy()
-            if place[i] == len(self._rows):
-                self._rows.append(row)
-                self._labels.append(bool(y[i]))
-            else:
-                self._rows[place[i]] = row
-                self._labels[place[i]] = bool(y[i])
+        new = np.flatnonzero(place < self._size)
+        if not new.size:
+            return
+        self._kept = np.resize(self._kept, min(self.seen, self._size))
+        # Of several rows for one place the last one stays, as if they had come one by one.
+        self._kept[place[new]] = self._n_rows + np.arange(new.size)
+        self._parts.append((X[new], y[new]))
+        self._n_rows += new.size
+        if self._n_rows > 2 * self._size:
+            self.rows()
 
     def rows(self) -> tuple[Any, Bools]:
         """Return the rows of the sample and their labels."""
-        return stack(self._rows), np.array(self._labels, dtype=bool)
+        if len(self._parts) > 1 or self._n_rows > len(self):
+            X, y = stack([X for X, _ in self._parts]), np.concatenate([y for _, y in self._parts])
+            self._parts = [(X[self._kept], y[self._kept])]
+            self._kept, self._n_rows = np.arange(len(self)), len(self)
+        return self._parts[0]
 
 
 def stack(parts: list[Any]) -> Any:
-    """Put rows below each other, dense or sparse."""
-    if sparse.issparse(parts[0]):
-        return sparse.vstack(parts, format="csr")
+    """Put rows below each other: as CSR if some of them are sparse, as those may be too many to be made dense."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
     return np.concatenate(parts)

@@ -112,7 +112,7 @@ def column_kinds(X: Any) -> dict[str, str]:
 def preprocessing(X: Any) -> Any:
     """Return transformers: imputed and standardised numbers, one-hot text; a sparse matrix is scaled only."""
     if scipy.sparse.issparse(X):
-        return MaxAbsScaler()
+        return MaxAbsScaler().set_output(transform="default")
     kinds = column_kinds(X)
     numbers = [name for name, kind in kinds.items() if kind == "number"]
     texts = [name for name, kind in kinds.items() if kind == "text"]
@@ -121,7 +121,9 @@ def preprocessing(X: Any) -> Any:
         SimpleImputer(strategy="constant", fill_value=MISSING),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
     )
-    return ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])
+    transformer = ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])
+    # One-hot columns are sparse, which data frames do not take, whatever output scikit-learn was asked for.
+    return transformer.set_output(transform="default")
 
 
 def make_classifier(name: str, window: tuple[float, float], positive: str, seed: int) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
@@ -61,22 +60,25 @@ def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: in
     n_folds = min(n_folds, np.unique(groups).size)
     if n_folds < 2:
         return []
-    with warnings.catch_warnings():
-        # Folds without one of the classes are left out by the caller.
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-        return list(splitter.split(positive, positive, groups))
+    return list(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(positive, positive, groups))
 
 
 def fit_tuned(
-    pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split], scoring: Callable[..., float], grid: Any
+    pipeline: Pipeline,
+    X: Any,
+    labels: NDArray[Any],
+    splits: list[Split],
+    scoring: Callable[..., float],
+    grid: Any,
+    while_searching: AbstractContextManager[Any] | None = None,
 ) -> Tuned:
-    """Fit a pipeline of preprocessing and classifier whose parameters are the best of a grid, then on all rows."""
+    """Fit a pipeline of preprocessing and classifier whose parameters are the best of a grid, then on all rows.
+
+    The fits of the search, which end before the last one begins, run within ``while_searching``.
+    """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = table.fit_transform(X)
-    with warnings.catch_warnings():
-        # Values that are not chosen need not converge; the fit that is kept warns.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with while_searching or nullcontext():
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}

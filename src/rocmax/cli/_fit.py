@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax.cli._measure import measure_params
+from rocmax.cli._warned import hushed
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier
@@ -120,7 +122,9 @@ def _fit_rows(training: Training, options: Options, train: NDArray[np.intp]) -> 
         return fit_window(model, X, labels, splits, window, target.positive)
     params = measure_params(measure, {"min_fpr": window[0], "max_fpr": window[1]})
     scoring = make_scorer(measure, pos_label=target.positive, **params)
-    return fit_tuned(model, X, labels, splits, scoring, tuning_grid(options.model))
+    # Values that are not chosen need not converge; the fit that is kept warns.
+    quietly = hushed(ConvergenceWarning)
+    return fit_tuned(model, X, labels, splits, scoring, tuning_grid(options.model), quietly)
 
 
 def facts(training: Training, options: Options, target: str | None, fitted: Fitted, zero_based: bool) -> dict:

@@ -7,7 +7,6 @@ import json
 import signal
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from rocmax.cli._warned import warnings_shown
 
 # Errors whose text is meant for the user; anything else is a fault of the program and shows where.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
@@ -31,8 +32,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         # So that files half written are removed when a job is ended.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+            with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
                 command(*args, **options)
         except USER_ERRORS as error:
             if options.get("verbose"):
@@ -44,10 +44,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(130) from None
 
     return run
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    screen.print(f"Warning: {message}")
 
 
 def say(text: str) -> None:

@@ -7,24 +7,20 @@ lowered from a start that is good already, and pays for every move away from it.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.utils.extmath import row_norms
 
-from rocmax._validate import TrainingSet
+from rocmax._validate import CHECKING, TrainingSet
 from rocmax._window import window_end
+from rocmax.estimators._starts import fit_start
 from rocmax.estimators._subgroups import Labels, group, regroup
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
 from rocmax.losses.anchored import Anchored
@@ -42,12 +38,6 @@ STEP = 0.25
 _TRUST = 0.1
 # Share of the iterations that a start from the tight loss may take.
 _ROUGH_SHARE = 0.06
-# What a start can be, next to "auc", the full AUC, and "tight", the tight convex loss on the window.
-KINDS = {
-    "logistic": LogisticRegression,
-    "balanced": partial(LogisticRegression, class_weight="balanced"),
-    "svc": partial(LinearSVC, dual=False),
-}
 # Weight of the loss of starts for a group of positives.
 SUBGROUP_STRENGTH = 10.0
 # Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
@@ -77,8 +67,10 @@ class Refinement(ABC):
     """
 
     def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
-        scaler = StandardScaler(with_mean=not sparse.issparse(data.X))
-        self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
+        # Arrays, whatever output the user has asked scikit-learn for.
+        scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
+        with CHECKING:
+            self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
         self._scale = scaler.scale_
         self._operator = MatrixOperator(self._X)
         self._data, self._tol, self._max_iter = data, tol, max_iter
@@ -93,17 +85,14 @@ class Refinement(ABC):
         """Return the measure on the training rows."""
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start, one of `KINDS`, with the given weight of its loss."""
+        """Fit a start, "logistic", "balanced" or "svc", with the given weight of its loss."""
         return self._fitted(kind, strength, slice(None))
 
     def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
-        model = KINDS[kind](C=strength, tol=min(1e-4, 0.1 * self._tol), max_iter=10 * self._max_iter)
         weight = None if self._data.weight is None else self._data.weight[rows]
-        with warnings.catch_warnings():
-            # A start need not be an optimum; what counts is where the descent ends.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(self._X[rows], self._data.positive[rows], sample_weight=weight)
-        return self._normalized(model.coef_[0])
+        tol, max_iter = min(1e-4, 0.1 * self._tol), 10 * self._max_iter
+        w = fit_start(kind, self._X[rows], self._data.positive[rows], weight, strength, tol, max_iter)
+        return self._normalized(w)
 
     def mean_start(self, weights: Array) -> Start:
         """Return the mean of several starts' weights, of the given features, as one start."""
@@ -181,7 +170,7 @@ class WindowRefinement(Refinement):
         return _TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start: one of `KINDS`, "auc" or "tight", with the given weight of its loss."""
+        """Fit a start as above, or "auc", the full AUC, or "tight", the tight convex loss on the window."""
         if kind not in ("auc", "tight"):
             return super().start(kind, strength)
         loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)

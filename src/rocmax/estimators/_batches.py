@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from rocmax._validate import TrainingSet
 from rocmax.estimators._measures import RANKING, plain_set
@@ -14,6 +13,7 @@ from rocmax.samplers import Buffer, Reservoir, stack
 
 if TYPE_CHECKING:
     from rocmax.estimators.minibatch import MiniBatchClassifier
+    from rocmax.solvers.minibatch import MiniBatchSteps
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -58,11 +58,11 @@ class Watch:
 class Stream:
     """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
 
-    def __init__(self, estimator: MiniBatchClassifier, n_features: int) -> None:
-        self.steps = estimator.make_steps(n_features)
+    def __init__(self, estimator: MiniBatchClassifier, steps: MiniBatchSteps, rng: np.random.RandomState) -> None:
+        self.steps = steps
         self.n_skipped = 0
         self._measure = estimator.measure
-        self._rng = check_random_state(estimator.random_state)
+        self._rng = rng
         self._buffer = Buffer(estimator.buffer_size)
         self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
         self._sample = Reservoir(_STREAM_ROWS)
@@ -70,11 +70,9 @@ class Stream:
 
     def take(self, X: Any, positive: Bools) -> None:
         """Take rows; step for each batch that is full."""
-        self._sample.add(X, positive, self._rng)
+        self.remember(X, positive)
         if self._positives is not None:
-            self._positives.add(X[positive], positive[positive], self._rng)
             X, positive = X[~positive], positive[~positive]
-            self._n_negatives += positive.size
         for batch, labels in self._buffer.push(X, positive):
             weight = None
             if self._positives is not None and len(self._positives):
@@ -84,6 +82,13 @@ class Stream:
                 self.n_skipped += 1
             else:
                 self.steps.step(batch, labels, weight)
+
+    def remember(self, X: Any, positive: Bools) -> None:
+        """Let rows into the samples."""
+        self._sample.add(X, positive, self._rng)
+        if self._positives is not None:
+            self._positives.add(X[positive], positive[positive], self._rng)
+            self._n_negatives += int((~positive).sum())
 
     def threshold(self, estimator: MiniBatchClassifier, w: Array) -> float:
         """Return the threshold on the sample; zero while it has one class."""

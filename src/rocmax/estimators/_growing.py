@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rocmax.estimators._carry import Growth, carry, class_sums, no_cuts, norm
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCTight
@@ -71,12 +70,10 @@ class Growing:
         self.passes.append(operator.passes)
 
     def _append(self, X: Any, positive: Bools) -> None:
-        """Add rows, in the form, dense or CSR, that the first ones had."""
+        """Add rows."""
         if self.X is None:
             self.X, self.positive = X.copy(), positive.copy()
         else:
-            if sparse.issparse(X) != sparse.issparse(self.X):
-                X = sparse.csr_array(X) if sparse.issparse(self.X) else X.toarray()
             self.X, self.positive = stack([self.X, X]), np.concatenate([self.positive, positive])
         self._sums = self._sums + class_sums(X, positive)
 

@@ -8,17 +8,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 
-from rocmax._validate import check_block, check_number, check_training_set
+from rocmax._validate import check_block, check_number, check_training_set, random_source
 from rocmax.estimators._base import LinearDecision
 from rocmax.estimators._threshold import best_youden
+from rocmax.estimators._unchanged import check_unchanged, fixed_parameters
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 from rocmax.streaming.base import Array, Memory, Method, Stream
 
 # The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
 _N_FOR_THRESHOLD = 10_000
+# Parameters of fit alone, and the seed, which counts at the start.
+_FREE = ("max_epochs", "tol", "random_state")
 
 
 class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
@@ -82,6 +84,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         if not hasattr(self, "classes_"):
             self._begin(block.X.shape[1])
             self.classes_ = block.classes
+        check_unchanged(self, self._fixed)
         stream = self._memory.stream(block.X, block.positive, self._rng, uniform=False)
         self._method.epoch(stream)
         self.n_iter_ += 1
@@ -102,9 +105,10 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
             check_number("tol", self.tol, above=0.0)
 
     def _begin(self, n_features: int) -> None:
-        self._rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self._rng = np.random.default_rng(random_source(self.random_state).randint(2**31 - 1))
         self._method = self._make_method(n_features)
         self._memory = Memory(self.buffer_size)
+        self._fixed = fixed_parameters(self, _FREE)
         self.n_iter_ = 0
 
     def _finish(self, stream: Stream, positive_index: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
+
+from rocmax._validate import CHECKING
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -18,6 +19,8 @@ Labels = NDArray[np.intp]
 SIZES = (2, 3, 4)
 # Fewest positives per group, on average: a start fitted to fewer is mostly noise.
 _FEWEST = 50
+# Rows nearer to each other than this share of the longest row are the same to k-means, which squares distances.
+_SAME = 1e-6
 
 
 def group(X: Any, positive: Bools, weight: Array | None) -> list[Labels]:
@@ -57,8 +60,23 @@ def regroup(X: Any, positive: Bools, weight: Array | None, labels: Labels, size:
 
 def _grouped(X: Any, positive: Bools, weight: Array | None, model: KMeans) -> Labels:
     labels = np.full(positive.size, -1, dtype=np.intp)
-    with warnings.catch_warnings():
-        # Fewer distinct rows than groups leave groups empty, and those have no start.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        labels[positive] = model.fit_predict(X[positive], sample_weight=None if weight is None else weight[positive])
+    rows = X[positive]
+    distinct = _distinct(rows)
+    if distinct.max() + 1 < model.n_clusters:
+        # Each kind of row is a group; the other groups are empty, and have no start.
+        labels[positive] = distinct
+    else:
+        with CHECKING:
+            labels[positive] = model.fit_predict(rows, sample_weight=None if weight is None else weight[positive])
     return labels
+
+
+def _distinct(rows: Any) -> Labels:
+    """Return numbers that are equal for equal rows: their places along a random direction."""
+    direction = np.random.RandomState(0).standard_normal(rows.shape[1])
+    places = np.asarray(rows @ (direction / np.linalg.norm(direction)))
+    order = np.argsort(places, kind="stable")
+    longest = np.sqrt(row_norms(rows, squared=True).max())
+    numbers = np.empty(places.size, dtype=np.intp)
+    numbers[order] = np.append(0, np.cumsum(np.diff(places[order]) > _SAME * longest))
+    return numbers

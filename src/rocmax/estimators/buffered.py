@@ -41,7 +41,8 @@ class OAMClassifier(StochasticClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int, RandomState or None
-        Seed of the order of rows and of the reservoirs; an integer makes a run repeat exactly.
+        Seed of the order of rows and of the reservoirs; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------
@@ -121,7 +122,8 @@ class CBRClassifier(StochasticClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int, RandomState or None
-        Seed of the order of rows; an integer makes a run repeat exactly.
+        Seed of the order of rows; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import fbeta_score
 
-from rocmax._validate import TrainingSet, check_number
+from rocmax._validate import CHECKING, TrainingSet, check_number
 from rocmax.estimators._composed import ComposedClassifier
 from rocmax.estimators._threshold import best_measure
 from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
@@ -142,7 +142,9 @@ class FBetaClassifier(ComposedClassifier):
 
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
         truth = np.asarray(y) == pos_label
-        return float(fbeta_score(truth, scores > 0, beta=self.beta, sample_weight=sample_weight, zero_division=0.0))
+        with CHECKING:
+            value = fbeta_score(truth, scores > 0, beta=self.beta, sample_weight=sample_weight, zero_division=0.0)
+        return float(value)
 
 
 class GMeanClassifier(ComposedClassifier):

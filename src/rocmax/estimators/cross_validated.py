@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
-from rocmax._validate import TrainingSet, check_number
+from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
 from rocmax._window import check_window
 from rocmax.estimators._auto import STEP, WindowRefinement
 from rocmax.estimators._base import LinearScoreClassifier, WindowMeasure
@@ -63,7 +63,8 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
     n_jobs : int, optional
         Number of folds fitted at a time, as in joblib.
     random_state : int or RandomState, optional
-        Seed of the default folds.
+        Seed of the default folds. With None
+        every fit draws anew; NumPy\'s global generator is never used.
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     verbose : bool
@@ -187,11 +188,15 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
             rarest = int(min(data.positive.sum(), (~data.positive).sum()))
             if rarest < 2:
                 raise ValueError(f"cross-validation needs two rows of each class at least; got {rarest} of one class")
-            folds = RepeatedStratifiedKFold(n_splits=min(5, rarest), n_repeats=2, random_state=self.random_state)
-            return list(folds.split(data.X, data.positive))
+            folds = RepeatedStratifiedKFold(
+                n_splits=min(5, rarest), n_repeats=2, random_state=random_source(self.random_state)
+            )
+            with CHECKING:
+                return list(folds.split(data.X, data.positive))
         # Splits that the caller made count all rows, those of weight zero too.
         place = np.full(data.given.size, -1)
         place[data.rows] = np.arange(data.rows.size)
-        cv = check_cv(self.cv, data.given, classifier=True)
-        splits = cv.split(np.zeros((data.given.size, 1)), data.given)
+        with CHECKING:
+            cv = check_cv(self.cv, data.given, classifier=True)
+            splits = list(cv.split(np.zeros((data.given.size, 1)), data.given))
         return [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]

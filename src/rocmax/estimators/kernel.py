@@ -348,7 +348,7 @@ class TwoNormSVC(KernelClassifier):
         lift = 1.0 / (self.C * weight)
         gram[np.diag_indices(weight.size)] += lift
         # The bound on the multipliers is out of reach: the margin is hard in the space of the lifted kernel.
-        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol).fit(gram, data.positive)
+        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, random_state=0).fit(gram, data.positive)
         coefficients = np.zeros(weight.size)
         coefficients[machine.support_] = machine.dual_coef_[0]
         self.augmented_scores_ = gram @ coefficients

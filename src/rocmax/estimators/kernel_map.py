@@ -111,7 +111,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         keep = values > 1e-12 * max(float(values[-1]), np.finfo(np.float64).tiny)
         self.components_ = vectors[:, keep] / np.sqrt(values[keep])
         if self.kernel != "precomputed":
-            self.rows_ = X
+            self.rows_ = X.copy()  # the caller may go on to change theirs
         self._n_features_out = self.components_.shape[1]
         return self
 

@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from rocmax._validate import TrainingSet, check_block, check_number
+from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators._growing import Growing
 from rocmax.estimators._measures import NamedMeasure, plain_set
+from rocmax.estimators._unchanged import check_unchanged, fixed_parameters
 from rocmax.losses import ContingencyLoss, FreeShift, Loss
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result
 
 Array = NDArray[np.float64]
+
+# Each solve takes these as they are then: the rows are kept, and a leader is the solution for the C of its batch. The
+# seed is that of the order of rows in fit.
+_FREE = ("C", "tol", "max_iter", "n_batches", "random_state", "verbose")
 
 
 class FollowTheLeaderClassifier(NamedMeasure):
@@ -26,6 +30,9 @@ class FollowTheLeaderClassifier(NamedMeasure):
     with :math:`R_{1:t}` the convex loss of the measure on the batches :math:`1, \dots, t`, solved to a certified gap.
     Each solve starts from the last weights and, where the loss allows it, from the cuts that the last one left, made
     into cuts for the larger sample. That needs the rows: all of them are kept, in the memory that they take.
+
+    ``C``, ``tol`` and ``max_iter`` may be changed between calls of ``partial_fit``; the measure, its parameters and
+    ``pos_label`` may not.
 
     A model plays against each batch before it learns from it; ``regret_`` says how much worse it did so far than the
     leader would have done with hindsight.
@@ -49,7 +56,8 @@ class FollowTheLeaderClassifier(NamedMeasure):
     max_iter : int
         Largest number of iterations of each solve, two passes over the rows each.
     random_state : int or RandomState, optional
-        Seed of the order of rows in ``fit``.
+        Seed of the order of rows in ``fit``. With None
+        every fit draws anew; NumPy\'s global generator is never used.
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     verbose : bool
@@ -118,7 +126,7 @@ class FollowTheLeaderClassifier(NamedMeasure):
 
     warm_start = False
     _growing: Growing
-    _followed: dict[str, Any]
+    _fixed: dict[str, Any]
 
     def __init__(
         self,
@@ -189,7 +197,7 @@ class FollowTheLeaderClassifier(NamedMeasure):
         if getattr(self, "_growing", None) is None:
             self.classes_ = block.classes
             self._begin(block.X.shape[1])
-        self._check_unchanged()
+        check_unchanged(self, self._fixed)
         self._take(block.X, block.positive, self._progress())
         result, rows = self._growing.result, self._growing
         sign = 1.0 if block.positive_index == 1 else -1.0
@@ -214,26 +222,16 @@ class FollowTheLeaderClassifier(NamedMeasure):
         check_number("C", self.C, above=0.0)
         check_number("n_batches", self.n_batches, above=0, integer=True)
 
-    def _check_unchanged(self) -> None:
-        names = ("measure", "min_fpr", "max_fpr", "k", "beta")
-        changed = [name for name in names if getattr(self, name) != self._followed[name]]
-        if changed:
-            name = changed[0]
-            raise ValueError(
-                f"{name} needs to stay {self._followed[name]!r} from batch to batch; got {getattr(self, name)!r}. "
-                "Use fit to start anew"
-            )
-
     def _begin(self, n_features: int) -> None:
         self._growing = Growing(n_features)
-        self._followed = self.get_params()
+        self._fixed = fixed_parameters(self, _FREE)
 
     def _take(self, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
         self._growing.take(X, positive, self.make_loss(), self.C, self.tol, self.max_iter, callback)
         self.regret_, self.passes_ = np.array(self._growing.regret), np.array(self._growing.passes)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        order = check_random_state(self.random_state).permutation(data.positive.size)
+        order = random_source(self.random_state).permutation(data.positive.size)
         self._begin(data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
             self._take(data.X[part], data.positive[part], callback)

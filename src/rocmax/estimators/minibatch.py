@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from rocmax._validate import TrainingSet, check_block, check_number
+from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators._batches import Stream, Watch, n_batches, with_sample
 from rocmax.estimators._measures import NamedMeasure
+from rocmax.estimators._unchanged import check_unchanged, fixed_parameters
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps
 
@@ -23,6 +23,8 @@ _THRESHOLD_ROWS = 100_000
 # Without a number of passes, small samples get this many steps.
 _FEWEST_STEPS = 500
 _FEWEST_PASSES = 5
+# Parameters of fit alone, and the seed, which counts at the start.
+_FREE = ("passes", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
 class MiniBatchClassifier(NamedMeasure):
@@ -38,7 +40,8 @@ class MiniBatchClassifier(NamedMeasure):
 
     ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
     Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
-    is counted.
+    is counted. After ``fit``, ``partial_fit`` goes on from its model; for that, a sample of 5,000 rows at most stays
+    with the estimator. Parameters that the steps depend on have to stay the same from call to call.
 
     Parameters
     ----------
@@ -67,7 +70,8 @@ class MiniBatchClassifier(NamedMeasure):
     validation_fraction : float
         Share of the rows that is held out.
     random_state : int or RandomState, optional
-        Seed of the order of rows and of the samples.
+        Seed of the order of rows and of the samples. With None
+        every fit draws anew; NumPy\'s global generator is never used.
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     verbose : bool
@@ -87,9 +91,9 @@ class MiniBatchClassifier(NamedMeasure):
     n_skipped_ : int
         Number of batches without a step, for want of a class.
     n_iter_ : int
-        Number of passes of ``fit``; of calls of ``partial_fit``.
+        Number of passes of ``fit`` plus calls of ``partial_fit``.
     objective_ : float
-        Loss on the rows on which the threshold was chosen, after ``fit``.
+        Loss on the rows on which the threshold was chosen, at the end of ``fit``.
     dual_gap_ : float
         NaN: there is no certificate.
     n_features_in_ : int
@@ -117,7 +121,8 @@ class MiniBatchClassifier(NamedMeasure):
     """
 
     warm_start = False
-    _stream: Any
+    _stream: Stream
+    _fixed: dict[str, Any]
 
     def __init__(
         self,
@@ -169,12 +174,12 @@ class MiniBatchClassifier(NamedMeasure):
         self : object
             The fitted estimator.
         """
-        self._stream = None
         super().fit(X, y)
+        self._fixed = fixed_parameters(self, _FREE)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
-        """Take the next rows of a stream, in the order in which they come.
+        """Take the next rows of a stream, in the order in which they come; after ``fit``, go on from its model.
 
         Parameters
         ----------
@@ -183,7 +188,7 @@ class MiniBatchClassifier(NamedMeasure):
         y : array-like of shape (n_samples,)
             Their classes; one class alone is fine.
         classes : array-like of shape (2,), optional
-            Both classes; needed in the first call.
+            Both classes; needed in the first call, unless it follows ``fit``.
 
         Returns
         -------
@@ -192,12 +197,14 @@ class MiniBatchClassifier(NamedMeasure):
         """
         self._check_parameters()
         block = check_block(self, X, y, classes, self.pos_label)
-        first = getattr(self, "_stream", None) is None
+        first = not hasattr(self, "_stream")
         if first:
             self.classes_ = block.classes
-            self._stream = Stream(self, block.X.shape[1])
+            self._stream = Stream(self, self.make_steps(block.X.shape[1]), random_source(self.random_state))
+            self._fixed = fixed_parameters(self, _FREE)
             self.n_iter_ = 0
-        stream: Stream = self._stream
+        check_unchanged(self, self._fixed)
+        stream = self._stream
         before = stream.steps.n_steps
         stream.take(block.X, block.positive)
         self.n_iter_ += 1
@@ -228,7 +235,7 @@ class MiniBatchClassifier(NamedMeasure):
         return MiniBatchSteps(self.make_loss(), n_features, self.eta, radius)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        rng = check_random_state(self.random_state)
+        rng = random_source(self.random_state)
         order = rng.permutation(data.positive.size)
         held = round(self.validation_fraction * order.size) if self.early_stopping else 0
         watch = Watch(self, data, order[:held]) if held else None
@@ -250,13 +257,24 @@ class MiniBatchClassifier(NamedMeasure):
                 callback(trace[-1])
             if watch is not None and watch.should_stop(steps.mean_w, steps.mean_b):
                 break
-        self.n_steps_, self.n_skipped_ = steps.n_steps, n_skipped
-        w, b = (steps.mean_w, steps.mean_b) if watch is None else watch.best
+        if watch is not None:
+            steps.restart(*watch.best)
+        self._begin_stream(data, steps, rng, n_skipped)
+        w, b = steps.mean_w.copy(), steps.mean_b
         scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
         seen = data.positive[order[:_THRESHOLD_ROWS]]
         objective = self.make_loss().bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
         trace[-1] = trace[-1]._replace(objective=objective)
         return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
+
+    def _begin_stream(
+        self, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
+    ) -> None:
+        """Keep what ``partial_fit`` needs to go on from these steps."""
+        stream = Stream(self, steps, rng)
+        stream.n_skipped = n_skipped
+        stream.remember(data.X, data.positive)
+        self._stream, self.n_steps_, self.n_skipped_ = stream, steps.n_steps, n_skipped
 
     def _batches(
         self, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
@@ -278,7 +296,7 @@ class MiniBatchClassifier(NamedMeasure):
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         if scores.size > _THRESHOLD_ROWS:
-            kept = check_random_state(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
+            kept = random_source(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
             if np.unique(data.positive[kept]).size == 2:
                 data, scores = data._replace(positive=data.positive[kept]), scores[kept]
         return super()._threshold(data, scores)

@@ -107,7 +107,8 @@ class PSAMClassifier(_PairClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int, RandomState or None
-        Seed of the draws; an integer makes a run repeat exactly.
+        Seed of the draws; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------
@@ -180,7 +181,8 @@ class ASAMClassifier(_PairClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int, RandomState or None
-        Seed of the draws; an integer makes a run repeat exactly.
+        Seed of the draws; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------
@@ -238,7 +240,8 @@ class SOLAMClassifier(StochasticClassifier):
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int, RandomState or None
-        Seed of the order of rows; an integer makes a run repeat exactly.
+        Seed of the order of rows; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------

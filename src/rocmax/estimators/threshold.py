@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv, cross_val_predict, train_test_spli
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._validate import check_target
+from rocmax._validate import check_target, random_source
 from rocmax.estimators._response import class_scores, towards
 from rocmax.estimators._threshold import above_order, at_fpr
 
@@ -51,7 +51,8 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     pos_label : object, optional
         The positive class; by default ``classes_[1]``, the larger label.
     random_state : int or RandomState, optional
-        Seed of the split if ``cv`` is a float.
+        Seed of the split if ``cv`` is a float. With None
+        every fit draws anew; NumPy\'s global generator is never used.
 
     Attributes
     ----------
@@ -218,7 +219,9 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             return class_scores(self.estimator_, X, index), positive
         if _is_share(self.cv):
             rows = np.arange(y.size)
-            train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=self.random_state)
+            train, test = train_test_split(
+                rows, test_size=self.cv, stratify=y, random_state=random_source(self.random_state)
+            )
             self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
         folds = check_cv(self.cv, y, classifier=True)

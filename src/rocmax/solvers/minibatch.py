@@ -50,6 +50,11 @@ class MiniBatchSteps:
         self.b = self.mean_b = 0.0
         self.n_steps = 0
 
+    def restart(self, w: Array, b: float) -> None:
+        """Go on from other weights, with steps as short as they are by now."""
+        self.w, self.mean_w = w.copy(), w.copy()
+        self.b = self.mean_b = b
+
     def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
         """Step along the subgradient of one batch, which holds both classes."""
         if self._eta is None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rocmax._sparse import canonical_csr
 from rocmax.streaming.draws import reservoir
 
 Array = NDArray[np.float64]
@@ -112,9 +113,7 @@ def loop_form(X: Any) -> Any:
     """Return a matrix as compiled loops take it: C-ordered array, or CSR parts without duplicates."""
     if not sparse.issparse(X):
         return np.ascontiguousarray(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    X = canonical_csr(X)
     return X.data, X.indices, X.indptr
 
 

@@ -1,0 +1,71 @@
+"""Plain linear classifiers as starts: logistic regression and the support vector machine with squared slacks.
+
+scikit-learn's own give the same weights, but warn where they stop early, which is of no concern for a start, and Python
+can silence a warning only for the whole process, other threads included.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from rocmax.operators import as_operator
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float, tol: float, max_iter: int) -> Array:
+    """Return the weights of a linear classifier, by L-BFGS from zero.
+
+    Parameters
+    ----------
+    kind : {"logistic", "balanced", "svc"}
+        What ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
+        ``LinearSVC(C=C, dual=False)`` minimise.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        Standardised rows.
+    positive : ndarray of bool
+        Which rows are positive.
+    weight : ndarray, optional
+        Weights of the rows.
+    C : float
+        Weight of the loss.
+    tol : float
+        Largest slope of the mean loss, penalty included, at which to stop.
+    max_iter : int
+        Largest number of iterations.
+    """
+    operator, side = as_operator(X), np.where(positive, 1.0, -1.0)
+    weight = np.ones(positive.size) if weight is None else weight
+    total = float(weight.sum())
+    share = weight / total
+    if kind == "balanced":
+        share = share / (2.0 * np.where(positive, share[positive].sum(), share[~positive].sum()))
+    # The SVM treats its constant like the weight of a feature that is always 1; logistic regression leaves it free.
+    ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
+    ridge[-1] *= kind == "svc"
+    loss = _squared_hinge if kind == "svc" else _logistic
+
+    def objective(v: Array) -> tuple[float, Array]:
+        values, slopes = loss(side * (operator.matvec(v[:-1]) + v[-1]))
+        coefficients = share * side * slopes
+        gradient = np.append(operator.rmatvec(coefficients), coefficients.sum()) + ridge * v
+        return float(share @ values + 0.5 * ridge @ v**2), gradient
+
+    options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
+    start = np.zeros(operator.shape[1] + 1)
+    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x[:-1])
+
+
+def _logistic(margin: Array) -> tuple[Array, Array]:
+    return -log_expit(margin), -expit(-margin)
+
+
+def _squared_hinge(margin: Array) -> tuple[Array, Array]:
+    slack = np.maximum(1.0 - margin, 0.0)
+    return slack**2, -2.0 * slack

@@ -1,0 +1,65 @@
+"""Every public estimator, set up for small data."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import rocmax
+import rocmax.estimators
+
+MODELS = {
+    "AUCClassifier": rocmax.AUCClassifier(),
+    "AUCClassifier squared": rocmax.AUCClassifier("squared_hinge"),
+    "AUCClassifier l1": rocmax.AUCClassifier(penalty="l1", radius=1.0),
+    "PartialAUCClassifier": rocmax.PartialAUCClassifier(0.0, 0.3),
+    "PartialAUCClassifier tight": rocmax.PartialAUCClassifier(0.0, 0.5, loss="tight", C=10.0),
+    "PartialAUCClassifierCV": rocmax.PartialAUCClassifierCV(0.0, 0.3, Cs=[1.0], cv=2, max_iter=50),
+    "PrecisionAtKClassifier": rocmax.PrecisionAtKClassifier(0.2),
+    "BreakEvenClassifier": rocmax.BreakEvenClassifier(),
+    "FBetaClassifier": rocmax.FBetaClassifier(),
+    "GMeanClassifier": rocmax.GMeanClassifier(),
+    "MiniBatchClassifier": rocmax.MiniBatchClassifier("auc", buffer_size=20, passes=3, random_state=0),
+    "MiniBatchClassifier reservoir": rocmax.MiniBatchClassifier(
+        "f_beta", buffer_size=20, reservoir_size=10, passes=3, random_state=0
+    ),
+    "FollowTheLeaderClassifier": rocmax.FollowTheLeaderClassifier("auc", n_batches=3, random_state=0),
+    "PSAMClassifier": rocmax.PSAMClassifier(max_epochs=2, random_state=0),
+    "ASAMClassifier": rocmax.ASAMClassifier(max_epochs=2, random_state=0),
+    "SOLAMClassifier": rocmax.SOLAMClassifier(max_epochs=2, random_state=0),
+    "OAMClassifier": rocmax.OAMClassifier(C=0.01, random_state=0),
+    "CBRClassifier": rocmax.CBRClassifier(random_state=0),
+    "CBRClassifier diagonal": rocmax.CBRClassifier("diagonal", random_state=0),
+    "ROCSVC": rocmax.ROCSVC(C=0.01),
+    "TwoNormSVC": rocmax.TwoNormSVC(),
+    "AsymmetricSVC": rocmax.AsymmetricSVC(tau=1.0),
+    "ExactKernelMap": rocmax.ExactKernelMap(),
+    "KMeansNystroem": rocmax.KMeansNystroem(20, random_state=0),
+    "FPRThresholdClassifier": rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), 0.2, cv=2, random_state=0),
+    "FPRThresholdClassifier logistic": rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2, random_state=0),
+    "RankBoostClassifier": rocmax.RankBoostClassifier(10),
+    "AUCTreeClassifier": rocmax.AUCTreeClassifier(),
+    "PAUCBoostClassifier": rocmax.PAUCBoostClassifier(n_estimators=10),
+    "GreedyPairClassifier": rocmax.GreedyPairClassifier(n_steps=5),
+}
+
+DENSE_ONLY = ("RankBoostClassifier", "AUCTreeClassifier", "PAUCBoostClassifier", "GreedyPairClassifier")
+SPARSE = [name for name in MODELS if name not in DENSE_ONLY]
+STREAMS = [name for name, model in MODELS.items() if hasattr(model, "partial_fit")]
+
+PUBLIC = {name for name in rocmax.estimators.__all__ if hasattr(getattr(rocmax.estimators, name), "get_params")}
+assert {type(model).__name__ for model in MODELS.values()} == PUBLIC | {"KMeansNystroem"}
+
+
+def rows(n=150, seed=0):
+    """Rows with many zeros and labels in words."""
+    rng = np.random.default_rng(seed)
+    positive = np.arange(n) % 3 == 0
+    X = rng.normal(size=(n, 6)) + positive[:, None]
+    X[rng.random(X.shape) < 0.4] = 0.0
+    return X, np.where(positive, "fraud", "ok")
+
+
+def output(model, X):
+    """Return what a fitted estimator makes of rows."""
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.transform(X)

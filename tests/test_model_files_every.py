@@ -1,0 +1,90 @@
+"""Every estimator, however its rows were stored, comes back from a model file as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import sklearn
+import skops.io
+from scipy import sparse
+from sklearn.base import clone
+
+import rocmax
+import rocmax.model_io
+from every import DENSE_ONLY, MODELS, STREAMS, output, rows
+
+KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
+CASES = [(name, kind) for name in MODELS for kind in KINDS if kind == "dense" or name not in DENSE_ONLY]
+X, Y = rows()
+
+
+def again(model, folder):
+    rocmax.save(model, folder / "m.rocmax")
+    return rocmax.load(folder / "m.rocmax")
+
+
+def state(model):
+    return [model.coef_, model.intercept_, model.n_iter_]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loaded_model_predicts_the_same(tmp_path, name, kind):
+    model = clone(MODELS[name]).fit(KINDS[kind](X), Y)
+    loaded = again(model, tmp_path)
+    for other in ("dense",) if name in DENSE_ONLY else KINDS:
+        new = KINDS[other](rows(40, seed=1)[0])
+        # A loaded matrix may have the other memory order, and sums in another order.
+        np.testing.assert_allclose(output(loaded, new), output(model, new), rtol=1e-7, atol=1e-12)
+        if hasattr(model, "predict"):
+            assert loaded.predict(new).tolist() == model.predict(new).tolist()
+
+
+@pytest.mark.parametrize("start", ["partial_fit", "fit"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_stream_goes_on_after_loading(tmp_path, name, kind, start):
+    make = KINDS[kind]
+    model = clone(MODELS[name])
+    if start == "fit":
+        model.fit(make(X[:70]), Y[:70])
+    else:
+        model.partial_fit(make(X[:70]), Y[:70], classes=["fraud", "ok"])
+    loaded = again(model, tmp_path)
+    for part in (slice(70, 100), slice(100, 150)):
+        for one in (model, loaded):
+            one.partial_fit(make(X[part]), Y[part])
+        loaded = again(loaded, tmp_path)
+    for one, other in zip(state(model), state(loaded), strict=True):
+        np.testing.assert_array_equal(other, one)
+
+
+def test_a_precomputed_kernel_from_sparse_rows(tmp_path):
+    gram = sparse.csr_array(X @ X.T)
+    model = rocmax.ROCSVC("precomputed", C=0.01).fit(gram, Y)
+    np.testing.assert_allclose(again(model, tmp_path).decision_function(gram), model.decision_function(gram), rtol=1e-9)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
+    model = rocmax.ROCSVC("linear", C=0.01).fit(sparse.csr_array(X), Y)
+    model.support_vectors_.indices[0] = 10_000_000
+    content = skops.io.dumps(model)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            if name == "schema.json":
+                part = part.replace(b".npz", suffix.encode())
+            new.writestr(name.replace(".npz", suffix), part)
+    header = {"format": 1, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
+    with zipfile.ZipFile(tmp_path / "m.rocmax", "w") as archive:
+        archive.writestr("rocmax.json", json.dumps(header))
+        archive.writestr("model.skops", changed.getvalue())
+    with pytest.raises(rocmax.model_io.ModelFileError, match=r"is damaged or was changed: .*must be <"):
+        rocmax.load(tmp_path / "m.rocmax")
