@@ -26,6 +26,9 @@ Index = NDArray[np.intp]
 _MAX_LISTED = 250_000
 # A coefficient below this share of the largest one is zero but for rounding.
 _DUST = 1e-10
+# Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
+# warns if it ends there.
+_MAX_LIBSVM = 1_000_000
 
 
 class KernelClassifier(RankedClassifier):
@@ -348,7 +351,7 @@ class TwoNormSVC(KernelClassifier):
         lift = 1.0 / (self.C * weight)
         gram[np.diag_indices(weight.size)] += lift
         # The bound on the multipliers is out of reach: the margin is hard in the space of the lifted kernel.
-        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol).fit(gram, data.positive)
+        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=_MAX_LIBSVM).fit(gram, data.positive)
         coefficients = np.zeros(weight.size)
         coefficients[machine.support_] = machine.dual_coef_[0]
         self.augmented_scores_ = gram @ coefficients
