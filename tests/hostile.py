@@ -81,7 +81,10 @@ def cases():
     X = rng.standard_normal((36, 4))
     X[:, 0] += 1.5 * y
     plain = [
-        *((f"times {scale:g}", X * scale) for scale in (1e-300, 1e-160, 1e-155, 1e-90, 1e-20, 1e20, 1e90, 1e155, 1e160)),
+        *(
+            (f"times {scale:g}", X * scale)
+            for scale in (1e-300, 1e-160, 1e-155, 1e-90, 1e-20, 1e20, 1e90, 1e155, 1e160)
+        ),
         ("times 1e300", np.clip(X, -3, 3) * 1e300),
         ("denormal", X * 5e-324 * 1e3),
         ("all zero", np.zeros_like(X)),

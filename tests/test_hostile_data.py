@@ -11,7 +11,7 @@ import pytest
 
 import rocmax
 
-N_SHARES = 4
+N_SHARES = 2
 
 
 def test_hostile_list_holds_every_estimator():

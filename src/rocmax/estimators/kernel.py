@@ -105,7 +105,8 @@ class ROCSVC(KernelClassifier):
     coef0 : float
         Constant of "poly" and "sigmoid".
     tol : float
-        Bound on ``dual_gap_ / objective_``. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
+        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
+        from zero coefficients. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
         broken; the default of 1e-3 there comes to a relative gap between 5e-5 (small ``C``) and 3e-3 (large ``C``) on
         the data of ``benchmarks/kernels.py``.
     max_iter : int

@@ -22,9 +22,9 @@ class CCCP:
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
     objective that touches it there, and minimises that bound from there with :class:`SmoothedNewton`. So the
-    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself, or of what was gained
-    from zero weights if that is less. The result is
-    a stationary point; it has no certificate, and its gap is NaN.
+    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself, or of what was
+    gained from zero weights if that is less. The result is a stationary point; it has no certificate, and its gap is
+    NaN.
 
     Parameters
     ----------

@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 _SHRINK, _NARROWEST = 0.2, 1e-3
 # Rest of the optimality conditions, relative to the total weight of the rows, at which a softened problem is solved.
 _SOLVED = 1e-9
+# Least gain from zero, relative to the objective, that the tolerance is measured against: with smaller ones the gap would
+# have to be below what the softened problems are solved to.
+_SMALLEST_GAIN = 1e-6
 
 
 class OffsetResult(NamedTuple):
@@ -107,9 +110,9 @@ class _Run:
         return 0.5 * squared_norm + self.mu * offset + hinge
 
     def unit(self, gap: float) -> float:
-        """Return what the tolerance is relative to, at least the rounding error of the objective."""
+        """Return what the tolerance is relative to."""
         size = abs(self.objective()) + self.mu
-        return min(size, max(self.at_zero - self.objective() + gap, np.finfo(float).eps * size))
+        return min(size, max(self.at_zero - self.objective() + gap, _SMALLEST_GAIN * size))
 
     def softening(self) -> float:
         """Sum over the rows of hinge minus multiplier times shortfall."""
