@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import hostile
 import pytest
 
+import hostile
 import rocmax
 
 N_SHARES = 2

@@ -1,11 +1,10 @@
-"""The tolerance means the same at every scale of the features, and zero weights are reported only where they are due."""
+"""The tolerance means the same at every scale of the features, and a collapse is reported only where it is certified."""
 
 from __future__ import annotations
 
 import warnings
 
 import numpy as np
-import oracles_qp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
+import oracles_qp
 from rocmax import (
     ROCSVC,
     AsymmetricSVC,
@@ -79,7 +79,7 @@ def test_all_but_the_tolerance_of_the_gain_is_gained(name, scale):
 @pytest.mark.parametrize("name", PROBLEMS)
 @given(power=st.integers(-30, 6), seed=st.integers(0, 20))
 @settings(max_examples=8, deadline=None)
-def test_a_factor_on_the_features_is_its_square_on_C(name, power, seed):
+def test_a_factor_on_the_features_is_its_square_on_the_loss(name, power, seed):
     # min 1/2 |w|^2 + C R(c X w) is 1/c^2 times min 1/2 |v|^2 + c^2 C R(X v) with v = c w.
     X, y = blobs(seed=seed)
     solver, loss, _ = PROBLEMS[name]

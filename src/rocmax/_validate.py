@@ -133,7 +133,7 @@ def _check_weight_size(weight: NDArray[np.float64]) -> None:
     if low < _SMALLEST or high > _LARGEST:
         raise ValueError(
             f"sample_weight needs values from {_SMALLEST:g} to {_LARGEST:g}, or zero to leave a row out; got "
-            f"{low:.3g} to {high:.3g}. A weight counts as a number of copies of its row: divide the weights by their mean"
+            f"{low:.3g} to {high:.3g}. A weight counts as a number of copies of its row: divide by the mean weight"
         )
 
 

@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 _SHRINK, _NARROWEST = 0.2, 1e-3
 # Rest of the optimality conditions, relative to the total weight of the rows, at which a softened problem is solved.
 _SOLVED = 1e-9
-# Least gain from zero, relative to the objective, that the tolerance is measured against: with smaller ones the gap would
-# have to be below what the softened problems are solved to.
+# Least gain from zero, relative to the objective, that the tolerance is measured against: with smaller ones the gap
+# would have to be below what the softened problems are solved to.
 _SMALLEST_GAIN = 1e-6
 
 
