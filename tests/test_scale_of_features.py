@@ -1,4 +1,4 @@
-"""The tolerance means the same at every scale of the features, and a collapse is reported only where it is certified."""
+"""The tolerance means the same at every scale of the features, and a collapse is reported only if certified."""
 
 from __future__ import annotations
 
@@ -151,11 +151,12 @@ def test_text_rows_of_unit_length():
     train, test = slice(0, 1000), slice(1000, None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = AUCClassifier().fit(X[train], y[train])
-    logistic = LogisticRegression().fit(X[train], y[train])
-    found, known = (roc_auc_score(y[test], m.decision_function(X[test])) for m in (model, logistic))
-    assert found > known - 0.03
-    assert found > 0.7
+        models = [AUCClassifier().fit(X[train], y[train]), AUCClassifier(C=100).fit(X[train], y[train])]
+    models.append(LogisticRegression().fit(X[train], y[train]))
+    default, bolder, logistic = (roc_auc_score(y[test], m.decision_function(X[test])) for m in models)
+    # At C = 1 the weights are the difference of the means, as the gain is small beside the penalty.
+    assert default > 0.85
+    assert bolder > logistic - 0.03
 
 
 @pytest.mark.parametrize("scale", [1e-30, *SCALES])
