@@ -25,7 +25,7 @@ def test_rows_that_made_the_quadratic_program_loop():
 def test_a_large_column_is_named(form):
     X, y = blobs()
     X[:, 1] *= 1e120
-    with pytest.raises(ValueError, match="column 1 of X .* standardise"):
+    with pytest.raises(ValueError, match=r"column 1 of X .* standardise"):
         AUCClassifier().fit(form(X), y)
 
 
@@ -46,7 +46,7 @@ def test_rows_times_1e160(model):
 
 def test_rows_that_are_too_small():
     X, y = blobs()
-    with pytest.raises(ValueError, match="largest value of X .* underflows"):
+    with pytest.raises(ValueError, match=r"largest value of X .* underflows"):
         AUCClassifier().fit(X * 1e-160, y)
 
 
