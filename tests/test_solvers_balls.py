@@ -92,6 +92,9 @@ def test_objectives_never_rise_bounds_never_fall_and_passes_are_honest(solver, m
             self.calls += 1
             return self._operator.rmatvec(c)
 
+        def rows(self, index):
+            return self._operator.rows(index)
+
     X, y, _ = sample(2)
     operator = Counted(X)
     claims = []

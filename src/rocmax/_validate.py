@@ -23,6 +23,10 @@ if hasattr(os, "register_at_fork"):
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
+# Squares of values and weights, sums of squares and products of them with C stay within double precision.
+_LARGEST, _SMALLEST = 1e100, 1e-100
+# Beyond these sizes, squares and the weights that fit such values leave single precision.
+_LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 
 
 class TrainingSet(NamedTuple):
@@ -45,6 +49,7 @@ def check_training_set(
 ) -> TrainingSet:
     """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
     X, given = _check_input(estimator, X, y, dense=dense)
+    X = _check_size(estimator, X)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
         with CHECKING:
@@ -52,6 +57,7 @@ def check_training_set(
         present = weight > 0
         if not present.any():
             raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
+        _check_weight_size(weight[present])
         if not present.all():
             X, y, weight, rows = X[present], y[present], weight[present], rows[present]
     classes, index = find_classes(y, pos_label)
@@ -102,13 +108,57 @@ def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
     """Check training rows that need no labels."""
-    return _check_input(estimator, X)
+    return _check_size(estimator, _check_input(estimator, X))
 
 
 def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
     """Check rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
-    return _check_input(estimator, X, reset=False, dense=dense)
+    X = _check_input(estimator, X, reset=False, dense=dense)
+    return _widened(X, _largest(X)) if X.dtype == np.float32 else X
+
+
+def _check_size(estimator: Any, X: Any) -> Any:
+    """Raise ValueError if the squares of the values leave the range of floating point; widen extreme float32."""
+    largest = _largest(X)
+    if largest > _LARGEST:
+        if sparse.issparse(X):
+            column = int(X.indices[np.argmax(np.abs(X.data))])
+        else:
+            column = int(np.argmax(np.abs(X).max(axis=0)))
+        names = getattr(estimator, "feature_names_in_", None)
+        name = column if names is None else repr(names[column])
+        raise ValueError(
+            f"column {name} of X holds values up to {largest:.3g} in size, whose squares overflow; at most "
+            f"{_LARGEST:g} is allowed: divide the column by a constant, or standardise the features"
+        )
+    if 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"the largest value of X is {largest:.3g} in size, and its square underflows; at least {_SMALLEST:g} is "
+            "needed: multiply X by a constant, or standardise the features"
+        )
+    return _widened(X, largest)
+
+
+def _largest(X: Any) -> float:
+    values = X.data if sparse.issparse(X) else X
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+
+
+def _widened(X: Any, largest: float) -> Any:
+    """Return rows in double precision if products of them would leave single precision."""
+    if X.dtype == np.float32 and largest > 0 and not _SMALLEST_SINGLE <= largest <= _LARGEST_SINGLE:
+        return X.astype(np.float64)
+    return X
+
+
+def _check_weight_size(weight: NDArray[np.float64]) -> None:
+    low, high = float(weight.min()), float(weight.max())
+    if low < _SMALLEST or high > _LARGEST:
+        raise ValueError(
+            f"sample_weight needs values from {_SMALLEST:g} to {_LARGEST:g}, or zero to leave a row out; got "
+            f"{low:.3g} to {high:.3g}. A weight counts as a number of copies of its row: divide by the mean weight"
+        )
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
@@ -147,6 +197,7 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
     index = _positive_index(given, pos_label)
     X, y = _check_input(estimator, X, y, reset=known is None)
+    X = _check_size(estimator, X)
     if known is not None and not np.array_equal(given, known):
         raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
     strange = np.setdiff1d(y, given)

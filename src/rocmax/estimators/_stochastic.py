@@ -115,6 +115,11 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         self._remember(stream)
         self._memory.keep(stream)
         weights = self._method.weights()
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"{type(self).__name__}: the steps left the range of floating point; standardise the features, or "
+                "scale the rows to length one"
+            )
         sign = 1.0 if positive_index == 1 else -1.0
         # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
         self.coef_ = sign * weights[np.newaxis, :]

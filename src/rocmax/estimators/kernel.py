@@ -26,6 +26,9 @@ Index = NDArray[np.intp]
 _MAX_LISTED = 250_000
 # A coefficient below this share of the largest one is zero but for rounding.
 _DUST = 1e-10
+# Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
+# warns if it ends there.
+_MAX_LIBSVM = 1_000_000
 
 
 class KernelClassifier(RankedClassifier):
@@ -102,7 +105,8 @@ class ROCSVC(KernelClassifier):
     coef0 : float
         Constant of "poly" and "sigmoid".
     tol : float
-        Bound on ``dual_gap_ / objective_``. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
+        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
+        from zero coefficients. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
         broken; the default of 1e-3 there comes to a relative gap between 5e-5 (small ``C``) and 3e-3 (large ``C``) on
         the data of ``benchmarks/kernels.py``.
     max_iter : int
@@ -348,7 +352,8 @@ class TwoNormSVC(KernelClassifier):
         lift = 1.0 / (self.C * weight)
         gram[np.diag_indices(weight.size)] += lift
         # The bound on the multipliers is out of reach: the margin is hard in the space of the lifted kernel.
-        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, random_state=0).fit(gram, data.positive)
+        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=_MAX_LIBSVM, random_state=0)
+        machine.fit(gram, data.positive)
         coefficients = np.zeros(weight.size)
         coefficients[machine.support_] = machine.dual_coef_[0]
         self.augmented_scores_ = gram @ coefficients

@@ -52,7 +52,8 @@ class FollowTheLeaderClassifier(NamedMeasure):
     n_batches : int
         Batches of equal size into which ``fit`` cuts the rows, in random order. With 1 it is the batch fit.
     tol : float
-        Stop each solve when the gap is at most ``tol`` times the objective.
+        Stop each solve when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from
+        zero weights.
     max_iter : int
         Largest number of iterations of each solve, two passes over the rows each.
     random_state : int or RandomState, optional

@@ -56,7 +56,8 @@ class AUCClassifier(BallMixin, LinearScoreClassifier):
     groups : array-like of shape (n_features,) or list of array-likes of int, optional
         For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
     tol : float
-        Bound on ``dual_gap_ / objective_``.
+        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
+        from zero weights, so that it means the same at every scale of the features.
     max_iter : int
         Largest number of solver iterations.
     pos_label : object, optional
@@ -200,8 +201,9 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
     groups : array-like of shape (n_features,) or list of array-likes of int, optional
         For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
     tol : float
-        Bound on ``dual_gap_ / objective_`` where the loss is convex; elsewhere the smallest relative fall of the
-        objective that is worth another step.
+        Where the loss is convex, the fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol``
+        times what is to be gained from zero weights; elsewhere, the smallest relative fall of the objective that is
+        worth another step.
     max_iter : int
         Largest number of solver iterations.
     pos_label : object, optional
@@ -305,6 +307,8 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
     def _remedy(self) -> str:
         if self.loss in ("auto", "ramp"):
             return "No feature tells the classes apart; check that the features vary."
+        if self.loss == "hinge" and self.min_fpr > 0:
+            return 'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto".'
         return (
             "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
             'mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'

@@ -41,8 +41,9 @@ class PrecisionAtKClassifier(ComposedClassifier):
     start_C : float
         With "auto", the ``C`` of the logistic regression.
     tol : float
-        With "convex", stop when the gap is at most ``tol`` times the objective; with "auto", when a step lowers it by
-        less than a hundredth of ``tol``, relatively.
+        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
+        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
+        relatively.
     max_iter : int
         Largest number of iterations, two passes over the data each.
     pos_label : object, optional
@@ -174,8 +175,9 @@ class BreakEvenClassifier(ComposedClassifier):
     start_C : float
         With "auto", the ``C`` of the logistic regression.
     tol : float
-        With "convex", stop when the gap is at most ``tol`` times the objective; with "auto", when a step lowers it by
-        less than a hundredth of ``tol``, relatively.
+        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
+        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
+        relatively.
     max_iter : int
         Largest number of iterations, two passes over the data each.
     pos_label : object, optional

@@ -88,7 +88,7 @@ class BallBundle:
             u, model, bound = self._solve(center, best)
             self.bound = max(self.bound, bound)
             room = best - self.bound
-            level = (model - self.bound) / room if room > 1e-14 * abs(best) else 0.0
+            level = (model - self.bound) / room if room > 1e-14 * abs(self.bound) else 0.0
             if level <= _HIGHEST_LEVEL or self._mu <= smallest:
                 break
             self._mu = max(self._mu / 4.0, smallest)
@@ -101,7 +101,7 @@ class BallBundle:
         now = self._dual(self._alpha, center)
         for _ in range(_MAX_NEWTON):
             short = float(now.slope.max() - now.alpha @ now.slope)
-            if short <= _PRECISION * (best - now.slope.max()) or short <= 1e-14 * abs(best):
+            if short <= _PRECISION * (best - now.slope.max()) or short <= 1e-14 * abs(self.bound):
                 break
             some = np.flatnonzero((now.alpha > 0) | (now.slope >= now.slope.max() - 10 * short))
             new = self._climb(now, center, some)

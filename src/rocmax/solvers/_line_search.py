@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 
@@ -29,6 +30,8 @@ def find_zero(
         if high is None:
             t = min(2 * t, largest)
         else:
-            share = -low_slope / (high_slope - low_slope)
+            rise = high_slope - low_slope
+            # Rounding can make the ends equal, and an overflow infinite.
+            share = -low_slope / rise if 0.0 < rise < math.inf else 0.5
             t = low + (high - low) * min(max(share, 0.1), 0.9)
     return t

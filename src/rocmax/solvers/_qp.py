@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# How often a singular system is tried with a larger ridge; the last ridge is far larger than the system.
+_MAX_RIDGES = 12
+
 
 def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000) -> Array:
     """Minimise ``1/2 a'Qa - p'a`` over ``a >= 0, sum(a) = 1`` by an active-set method.
@@ -55,9 +58,11 @@ def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> 
     system[:k, k] = system[k, :k] = 1.0
     system[k, k] = 0.0
     right = np.append(p[support], 1.0)
-    while True:
+    for _ in range(_MAX_RIDGES):
         system[np.arange(k), np.arange(k)] += ridge
         try:
             return np.linalg.solve(system, right)[:k]
         except np.linalg.LinAlgError:
             ridge *= 1e3  # cuts that rounding cannot tell apart
+    # Any feasible weights give a valid bound.
+    return np.full(k, 1.0 / k)

@@ -14,6 +14,7 @@ from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._line_search import find_zero
+from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 
 Array = NDArray[np.float64]
@@ -26,21 +27,25 @@ _STUCK = 40
 _THIN_ROWS = 100_000
 
 
-# Called with the number of iterations, how many of the last were slow, and the relative gap.
+# Called with the number of iterations, how many of the last were slow, and the gap relative to what is to be gained.
 Step = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A weight vector with its scores and its exact objective."""
+    """A weight vector with its scores, and by how much its loss and its objective are above those of zero weights."""
 
     w: Array
     scores: Array
+    rise: float
     objective: float
 
 
 class Run:
-    """State of one run: the point at hand, the best point, the cuts and the smoothing."""
+    """State of one run: the point at hand, the best point, the cuts and the smoothing.
+
+    Losses, objectives and cuts are differences from those of zero weights.
+    """
 
     def __init__(
         self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None, cuts: Cuts | None = None
@@ -49,47 +54,66 @@ class Run:
         self.operator, self.loss, self.C = operator, loss, C
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
         self.hands_on = cuts is not None
+        self.origin = Origin(operator, loss)
+        self.base = C * self.origin.value
         if cuts is not None:
-            self.bundle.start(cuts)
+            self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size; all of them where they are few.
         self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
         self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
-        self.slack = 0.15  # allowed smoothing error relative to the objective
-        zero = self._point(np.zeros(n_features), np.zeros(n_samples))
-        self.at = self.best = zero
+        self.slack = 0.15  # allowed smoothing error relative to what is to be gained
+        self.at = self.best = Point(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
+        self.rise, self.coefficients = 0.0, self.origin.coefficients
         if w0 is not None and np.any(w0):
             w = np.array(w0, dtype=np.float64)
-            self.at = self._point(w, operator.matvec(w))
-            self.best = min(zero, self.at, key=lambda point: point.objective)
-        self.value, self.coefficients = loss.value_and_gradient(self.at.scores)
+            scores = operator.matvec(w)
+            self.rise, self.coefficients = self._smoothed(scores, 0.0)
+            self.at = self._point(w, scores, self.rise)
+            self.best = min(self.best, self.at, key=lambda point: point.objective)
         self.gradient = np.empty(0)
 
+    @property
+    def gain(self) -> float:
+        """Upper bound on what any weights gain from zero weights."""
+        return -self.bundle.bound
+
+    @property
+    def unit(self) -> float:
+        """What the tolerance is relative to: the best objective, or what is to be gained from zero if that is less.
+
+        At a point other than zero that is the most that the cuts allow. At zero the gap itself is that much, so it
+        is compared with what the slope there promises: the gain of a step along it if the loss were linear.
+        """
+        gain = self.gain if self.best.w.any() else 0.5 * self.C**2 * float(self.origin.slope @ self.origin.slope)
+        return min(abs(self.base + self.best.objective), gain)
+
     def iterate(self, solver: str, tol: float, max_iter: int, callback: Callback | None, step: Step) -> Result:
-        """Cut and step until the gap is at most ``tol`` times the objective, nothing moves, or ``max_iter``."""
+        """Cut and step until the gap is at most ``tol`` times :attr:`unit`, nothing moves, or ``max_iter``."""
         trace: list[Progress] = []
         smallest_gap, slow, unmoved = np.inf, 0, 0
         while True:
             self.cut()
-            best = self.best.objective
-            gap = best - self.bundle.bound
-            trace.append(Progress(best, self.bundle.bound, self.operator.passes))
+            best, gap = self.base + self.best.objective, self.best.objective + self.gain
+            trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
-            # A loss that is not bounded below can make the objective negative.
-            converged = gap <= tol * abs(best)
+            rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
+            converged = gap <= max(tol * self.unit, rounding)
             slow = slow + 1 if gap > 0.9 * smallest_gap else 0
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
-                result = finish(self.best.w, best, gap, converged, trace, solver, tol)
-                return replace(result, cuts=self.bundle.cuts()) if self.hands_on else result
-            step(len(trace), slow, gap / abs(best))
+                result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
+                return replace(result, cuts=self._cuts()) if self.hands_on else result
+            step(len(trace), slow, gap / (self.unit or 1.0))
 
     def cut(self) -> None:
         """Turn the coefficients at hand into a gradient, and that into a cut."""
-        self.gradient = self.operator.rmatvec(self.coefficients)
-        offset = self.value - float(self.coefficients @ self.at.scores)
+        at_zero = not self.at.w.any() and not self.width
+        self.gradient = self.origin.slope if at_zero else self.operator.rmatvec(self.coefficients)
+        # At zero weights, no cut is above the loss but for rounding.
+        offset = min(self.rise - float(self.coefficients @ self.at.scores), 0.0)
         # The coefficients are those of the loss's last call, and so are the tables.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
@@ -97,12 +121,12 @@ class Run:
         """Start with the smoothing of the end of a run, for a start that is near the optimum."""
         if not self.loss.has_kinks or not self.at.w.any():
             return
-        exact, self.slack = self.value, slack
+        self.slack = slack
         self.width = 0.3 * float(np.std(self.at.scores))
         for _ in range(3):
-            self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
-            self._adapt_width(exact - self.value)
-        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+            self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
+            self._adapt_width(self.at.rise - self.rise)
+        self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
@@ -117,25 +141,23 @@ class Run:
         if slope < 0:
             if rough and self.thin is not None:
                 t = self._rough_search(*self.thin, step, along)
-                self.value, self.coefficients = self.loss.smoothed(self.at.scores + t * along, self.width)
+                self.rise, self.coefficients = self._smoothed(self.at.scores + t * along, self.width)
             else:
                 t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
-            self._move(step, along, t, exact=None if self.width else self.value)
+            self._move(step, along, t, exact=None if self.width else self.rise)
         if not self.loss.has_kinks:
             return
-        exact = (self.at.objective - 0.5 * float(self.at.w @ self.at.w)) / self.C
         self.slack = max(0.15 * self.slack, smallest_slack)
-        error = exact - self.value
         if self.width == 0:
             self.width = 0.3 * float(np.std(self.at.scores))
         else:
-            self._adapt_width(error)
-        self.value, self.coefficients = self.loss.smoothed(self.at.scores, self.width)
+            self._adapt_width(self.at.rise - self.rise)
+        self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
 
     def _adapt_width(self, error: float) -> None:
         """Bring the error of the smoothing, which grows with the square of its width, to what is allowed."""
         if error > 0:
-            wanted = self.slack * self.at.objective / self.C
+            wanted = self.slack * self.unit / self.C
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
 
     def cutting_plane_step(self) -> None:
@@ -143,15 +165,15 @@ class Run:
         self.at = self.best
         step = self.bundle.minimizer() - self.at.w
         along = self.operator.matvec(step)
-        _, coefficients = self.loss.value_and_gradient(self.at.scores)
+        _, coefficients = self._smoothed(self.at.scores, 0.0)
         slope = float(self.at.w @ step + self.C * (coefficients @ along))
         t = self._search(step, along, slope, 0.0, rtol=0.1, largest=1.0, max_evals=25) if slope < 0 else 0.0
         start = self.at
-        self._move(step, along, t, exact=self.value if slope < 0 else None)
+        self._move(step, along, t, exact=self.rise if slope < 0 else None)
         self.at = start
         t += 0.1 * (1.0 - t)
-        self.value, self.coefficients = self.loss.value_and_gradient(start.scores + t * along)
-        self._move(step, along, t, exact=self.value)
+        self.rise, self.coefficients = self._smoothed(start.scores + t * along, 0.0)
+        self._move(step, along, t, exact=self.rise)
 
     def _pairs(self) -> Pairs:
         if self.thin is None:
@@ -184,20 +206,29 @@ class Run:
         linear, quadratic = float(self.at.w @ step), float(step @ step)
 
         def slope_at(t: float) -> float:
-            self.value, self.coefficients = self.loss.smoothed(self.at.scores + t * along, width)
+            self.rise, self.coefficients = self._smoothed(self.at.scores + t * along, width)
             return linear + t * quadratic + self.C * float(self.coefficients @ along)
 
         return find_zero(slope_at, slope, rtol=rtol, largest=largest, max_evals=max_evals)
 
     def _move(self, step: Array, along: Array, t: float, exact: float | None) -> None:
-        """Take the step; ``exact`` is the loss there, if known."""
+        """Take the step; ``exact`` is the rise of the loss there, if known."""
         self.at = self._point(self.at.w + t * step, self.at.scores + t * along, exact)
         if self.at.objective < self.best.objective:
             self.best = self.at
 
-    def _point(self, w: Array, scores: Array, value: float | None = None) -> Point:
-        value = self.loss.value_and_gradient(scores)[0] if value is None else value
-        return Point(w, scores, 0.5 * float(w @ w) + self.C * value)
+    def _point(self, w: Array, scores: Array, rise: float | None = None) -> Point:
+        rise = self._smoothed(scores, 0.0)[0] if rise is None else rise
+        return Point(w, scores, rise, 0.5 * float(w @ w) + self.C * rise)
+
+    def _smoothed(self, scores: Array, width: float) -> tuple[float, Array]:
+        """Return the rise of the loss above that of zero weights, exact if the width is zero, and the coefficients."""
+        value, coefficients = self.loss.smoothed(scores, width) if width else self.loss.value_and_gradient(scores)
+        return self.origin.rise(value, coefficients, scores), coefficients
+
+    def _cuts(self) -> Cuts:
+        cuts = self.bundle.cuts()
+        return cuts._replace(offset=cuts.offset + self.origin.value)
 
 
 def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:

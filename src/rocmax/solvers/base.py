@@ -102,15 +102,15 @@ def require(loss: BoundLoss, solver: str, *, convex: bool = False, smooth: bool 
 
 
 def finish(
-    w: Array, objective: float, gap: float, converged: bool, trace: list[Progress], solver: str, tol: float
+    w: Array, objective: float, gap: float, unit: float, converged: bool, trace: list[Progress], solver: str, tol: float
 ) -> Result:
-    """Word the end of a run; a gap below zero is rounding."""
+    """Word the end of a run; a gap below zero is rounding. The tolerance is relative to ``unit``."""
     gap = max(gap, 0.0)
     reached = f"gap {gap:.3g} at objective {objective:.6g} after {len(trace)} iterations"
     if converged:
         message = f"{solver} converged: {reached}"
     else:
-        relative = gap / abs(objective) if objective != 0 else np.inf
+        relative = gap / unit if unit > 0 else np.inf
         message = (
             f"{solver} did not reach its tolerance: {reached}, relative gap {relative:.2g} > tol={tol:g}; "
             f"raise max_iter or tol, or scale the features"

@@ -22,8 +22,9 @@ class CCCP:
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
     objective that touches it there, and minimises that bound from there with :class:`SmoothedNewton`. So the
-    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself. The result is
-    a stationary point; it has no certificate, and its gap is NaN.
+    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself, or of what was
+    gained from zero weights if that is less. The result is a stationary point; it has no certificate, and its gap is
+    NaN.
 
     Parameters
     ----------
@@ -61,6 +62,7 @@ class CCCP:
         w = inner.solve(counted, plus, penalty).w if w0 is None else np.array(w0, dtype=np.float64)
         scores = counted.matvec(w)
         objective = penalty.value(w) + penalty.C * loss.value_and_gradient(scores)[0]
+        at_zero = penalty.C * loss.value_and_gradient(np.zeros_like(scores))[0]
         trace: list[Progress] = []
         converged = False
         while not converged and len(trace) < self.max_iter:
@@ -70,15 +72,17 @@ class CCCP:
             new_w = step.w
             new_scores = counted.matvec(new_w)
             new_objective = penalty.value(new_w) + penalty.C * loss.value_and_gradient(new_scores)[0]
-            converged = step.converged and objective - new_objective <= self.tol * objective
-            stuck = new_objective >= objective and not step.converged
+            fall = objective - new_objective
+            # What a step gains is compared with what all of them gained from zero weights, as features may be small.
+            little = fall <= self.tol * min(abs(objective), abs(at_zero - min(objective, new_objective)))
+            converged, stuck = step.converged and little, little and not step.converged
             if new_objective < objective:
                 w, scores, objective = new_w, new_scores, new_objective
             trace.append(Progress(objective, np.nan, counted.passes))
             if callback is not None:
                 callback(trace[-1])
             if stuck:
-                break  # the inner solver would end there again
+                break  # the inner solver would hardly come further
         state = "converged" if converged else "did not reach its tolerance: raise max_iter or tol;"
         message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, tol={self.tol:g}"
         return Result(w, objective, np.nan, len(trace), converged, message, trace)

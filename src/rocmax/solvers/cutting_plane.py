@@ -27,7 +27,8 @@ class CuttingPlane:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
+        weights; at zero weights, ``tol`` times what the slope there promises.
     max_iter : int
         Largest number of iterations.
     cuts : Cuts, optional

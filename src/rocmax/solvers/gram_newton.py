@@ -85,7 +85,7 @@ class GramNewton:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero.
     max_iter : int
         Largest number of Newton steps.
     """
@@ -104,7 +104,7 @@ class GramNewton:
             if callback is not None:
                 callback(trace[-1])
             gap = run.best.objective - run.bound
-            converged = gap <= self.tol * run.best.objective
+            converged = gap <= self.tol * run.unit()
             unmoved = unmoved + 1 if gap > 0.999 * smallest else 0
             smallest = min(smallest, gap)
             if converged or unmoved >= _STUCK or len(trace) >= self.max_iter:
@@ -122,6 +122,7 @@ class _Run:
         # fit.
         self.width = 4.0 * pairs.margin
         self.bound = -np.inf
+        self.at_zero = C * pairs.soft(self.scores, 0.0).hinge
         self.soft: Soft = pairs.soft(self.scores, self.width)
         self.target = self.target_scores = self.beta
         self.best = Point(self.beta, self.scores, np.inf)
@@ -137,6 +138,14 @@ class _Run:
             if objective <= self.best.objective:
                 self.best = Point(beta, scores, objective)
 
+    def unit(self) -> float:
+        """Return what the tolerance is relative to: the objective, or what is to be gained from zero if that is less.
+
+        That is at least the rounding error of the objective.
+        """
+        gain = max(self.at_zero - self.bound, np.finfo(float).eps * self.at_zero)
+        return min(self.best.objective, gain)
+
     def step(self, tol: float) -> None:
         """Take a Newton step on the softened problem; soften less where that is solved well enough."""
         rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
@@ -144,7 +153,7 @@ class _Run:
         distance = float(rest @ rest_scores)
         softening = self.C * (self.pairs.soft(self.scores, 0.0).hinge - self._total_short())
         if distance <= _SOLVED * softening:
-            if self._soften_less(0.5 * tol * self.best.objective / softening):
+            if self._soften_less(0.5 * tol * self.unit() / softening):
                 return
             rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
         step, along = self.system.solve(self._slope(), rest, rest_scores)

@@ -12,6 +12,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._line_search import find_zero
+from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 
 Array = NDArray[np.float64]
@@ -29,7 +30,8 @@ class TruncatedNewton:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
+        weights.
     max_iter : int
         Largest number of Newton steps.
     """
@@ -48,20 +50,25 @@ class TruncatedNewton:
         """Minimise from ``w0`` (zero if None), never ending above it."""
         require(loss, "TruncatedNewton", convex=True, smooth=True)
         op, C = CountingOperator(operator), penalty.C
-        w = np.zeros(op.shape[1]) if w0 is None else np.array(w0, dtype=np.float64)
-        scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])
-        value, coefficients = loss.value_and_gradient(scores)
+        origin = Origin(op, loss)
+        w, scores, rise, coefficients = np.zeros(op.shape[1]), np.zeros(op.shape[0]), 0.0, origin.coefficients
+        if w0 is not None and np.any(w0):
+            w = np.array(w0, dtype=np.float64)
+            scores = op.matvec(w)
+            value, coefficients = loss.value_and_gradient(scores)
+            rise = origin.rise(value, coefficients, scores)
         trace: list[Progress] = []
-        bound = -np.inf
+        base, gain = C * origin.value, np.inf
         while True:
-            gradient = w + C * op.rmatvec(coefficients)
-            objective = penalty.value(w) + C * value
+            gradient = w + C * (op.rmatvec(coefficients) if w.any() else origin.slope)
+            change = penalty.value(w) + C * rise
             gap = 0.5 * float(gradient @ gradient)
-            bound = max(bound, objective - gap)
-            trace.append(Progress(objective, bound, op.passes))
+            gain = min(gain, gap - change)
+            trace.append(Progress(base + change, base - gain, op.passes))
             if callback is not None:
                 callback(trace[-1])
-            converged = gap <= self.tol * objective
+            unit = min(base + change, gain)
+            converged = gap <= max(self.tol * unit, origin.rounding(gain, C))
             if converged or len(trace) >= self.max_iter:
                 break
             step = _newton_step(op, loss, C, scores, gradient)
@@ -69,13 +76,14 @@ class TruncatedNewton:
             linear, quadratic = float(w @ step), float(step @ step)
 
             def slope(t: float) -> float:
-                nonlocal value, coefficients
+                nonlocal rise, coefficients
                 value, coefficients = loss.value_and_gradient(scores + t * along)  # noqa: B023
+                rise = origin.rise(value, coefficients, scores + t * along)  # noqa: B023
                 return linear + t * quadratic + C * float(coefficients @ along)  # noqa: B023
 
             t = find_zero(slope, float(gradient @ step), rtol=0.1, largest=np.inf, max_evals=20)
             w, scores = w + t * step, scores + t * along
-        return finish(w, objective, gap, converged, trace, "TruncatedNewton", self.tol)
+        return finish(w, base + change, gap, unit, converged, trace, "TruncatedNewton", self.tol)
 
 
 def _newton_step(op: CountingOperator, loss: BoundLoss, C: float, scores: Array, gradient: Array) -> Array:

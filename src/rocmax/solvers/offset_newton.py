@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 _SHRINK, _NARROWEST = 0.2, 1e-3
 # Rest of the optimality conditions, relative to the total weight of the rows, at which a softened problem is solved.
 _SOLVED = 1e-9
+# Least gain from zero, relative to the objective, that the tolerance is measured against: with smaller ones the gap
+# would have to be below what the softened problems are solved to.
+_SMALLEST_GAIN = 1e-6
 
 
 class OffsetResult(NamedTuple):
@@ -45,7 +48,8 @@ class OffsetNewton:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times ``|objective| + mu``.
+        Stop when the gap is at most ``tol`` times ``|objective| + mu`` and ``tol`` times what is to be gained from
+        zero coefficients with the best offset.
     max_iter : int
         Largest number of Newton steps.
     """
@@ -56,18 +60,17 @@ class OffsetNewton:
     def solve(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> OffsetResult:
         """Minimise from zero coefficients."""
         run = _Run(gram, side, margin, cost, mu)
-        gap, n_iter = np.inf, 0
+        gap, n_iter, converged = np.inf, 0, False
         while n_iter < self.max_iter:
             n_iter += 1
             if run.solved():
                 gap = run.softening()
-                if gap <= self.tol * (abs(run.objective()) + mu):
+                converged = gap <= self.tol * run.unit(gap)
+                if converged:
                     break
                 run.soften_less()
             run.step()
-        objective = run.objective()
-        converged = gap <= self.tol * (abs(objective) + mu)
-        return OffsetResult(run.beta, run.offset, run.scores, objective, max(gap, 0.0), n_iter, converged)
+        return OffsetResult(run.beta, run.offset, run.scores, run.objective(), max(gap, 0.0), n_iter, converged)
 
 
 class _Run:
@@ -79,6 +82,8 @@ class _Run:
         # Half-way between the margins of the two sides, so that no multiplier starts at an end of its range.
         self.offset = -0.5 * float(np.ptp(margin))
         self.width, self.base = 4.0, np.zeros(side.size)
+        # With zero scores the objective is piecewise linear in the offset, with kinks where a row meets its margin.
+        self.at_zero = min(self._value(0.0, self.scores, float(offset)) for offset in np.unique(side * margin))
 
     def soften_less(self) -> None:
         if self.width > _NARROWEST:
@@ -98,8 +103,16 @@ class _Run:
         return self.side * self.cost * np.clip(self.level(scores, offset), 0.0, 1.0)
 
     def objective(self) -> float:
-        hinge = float(self.cost @ np.maximum(self.short(self.scores, self.offset), 0.0))
-        return 0.5 * float(self.beta @ self.scores) + self.mu * self.offset + hinge
+        return self._value(float(self.beta @ self.scores), self.scores, self.offset)
+
+    def _value(self, squared_norm: float, scores: Array, offset: float) -> float:
+        hinge = float(self.cost @ np.maximum(self.short(scores, offset), 0.0))
+        return 0.5 * squared_norm + self.mu * offset + hinge
+
+    def unit(self, gap: float) -> float:
+        """Return what the tolerance is relative to."""
+        size = abs(self.objective()) + self.mu
+        return min(size, max(self.at_zero - self.objective() + gap, _SMALLEST_GAIN * size))
 
     def softening(self) -> float:
         """Sum over the rows of hinge minus multiplier times shortfall."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
+from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.proximal_bundle import FLOOR
 
@@ -29,7 +30,8 @@ class ProjectedSubgradient:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights.
+        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights, and ``tol``
+        times what is to be gained from zero weights; at zero weights, ``tol`` times what the slope there promises.
     max_iter : int
         Largest number of iterations; each takes two passes over the data.
     step : float, optional
@@ -72,30 +74,32 @@ class ProjectedSubgradient:
         op = CountingOperator(operator)
         w = np.zeros(op.shape[1]) if w0 is None else penalty.project(np.array(w0, dtype=np.float64))
         scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])
-        at_zero = loss.value_and_gradient(np.zeros(op.shape[0]))[0]
-        cuts = _MeanCut(penalty, w.size)
+        origin, cuts = Origin(op, loss), _MeanCut(penalty, w.size)
         best, best_w = np.inf, w
         step = self.step
         trace: list[Progress] = []
         while True:
             value, coefficients = loss.value_and_gradient(scores)
-            if value < best:
-                best, best_w = value, w
-            gradient = op.rmatvec(coefficients)
+            rise = origin.rise(value, coefficients, scores)
+            if rise < best:
+                best, best_w = rise, w
+            gradient = op.rmatvec(coefficients) if w.any() else origin.slope
             if step is None:
                 step = penalty.reach() / (float(np.linalg.norm(gradient)) or 1.0)
             length = step / math.sqrt(len(trace) + 1)
-            cuts.add(gradient, value - float(coefficients @ scores), length)
-            trace.append(Progress(best, cuts.bound, op.passes))
+            cuts.add(gradient, min(rise - float(coefficients @ scores), 0.0), length)
+            trace.append(Progress(origin.value + best, origin.value + cuts.bound, op.passes))
             if callback is not None:
                 callback(trace[-1])
             gap = best - cuts.bound
-            converged = gap <= self.tol * max(best, FLOOR * at_zero)
+            gain = -cuts.bound if best_w.any() else penalty.support(-origin.slope)
+            unit = min(max(origin.value + best, FLOOR * origin.value), gain)
+            converged = gap <= self.tol * unit
             if converged or len(trace) >= self.max_iter:
                 break
             w = penalty.project(w - length * gradient)
             scores = op.matvec(w)
-        return finish(best_w, best, gap, converged, trace, "ProjectedSubgradient", self.tol)
+        return finish(best_w, origin.value + best, gap, unit, converged, trace, "ProjectedSubgradient", self.tol)
 
 
 class _MeanCut:

@@ -12,6 +12,7 @@ from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
 from rocmax.solvers._ball_bundle import BallBundle
 from rocmax.solvers._line_search import find_zero
+from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 
 Array = NDArray[np.float64]
@@ -41,7 +42,8 @@ class ProximalBundle:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights.
+        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights, and ``tol``
+        times what is to be gained from zero weights; at zero weights, ``tol`` times what the slope there promises.
     max_iter : int
         Largest number of iterations; each takes two passes over the data.
 
@@ -79,17 +81,16 @@ class ProximalBundle:
         require(loss, "ProximalBundle", convex=True)
         run = _Run(CountingOperator(operator), loss, penalty, w0)
         trace: list[Progress] = []
-        smallest_gap, unmoved = np.inf, 0
+        smallest_gap, unmoved, highest = np.inf, 0, run.rise
         while True:
             run.cut()
-            target = run.bundle.improve(run.w, run.objective)
-            gap = run.objective - run.bundle.bound
-            converged = run.meets(self.tol, run.objective)
+            target = run.bundle.improve(run.w, run.rise)
+            converged = run.meets(self.tol, run.rise)
             if converged:
-                highest = trace[-1].objective if trace else run.objective
                 run.truncate(target, self.tol, highest)
-                gap = run.objective - run.bundle.bound
-            trace.append(Progress(run.objective, run.bundle.bound, run.operator.passes))
+            highest, gap = run.rise, run.rise - run.bundle.bound
+            base = run.origin.value
+            trace.append(Progress(base + run.rise, base + run.bundle.bound, run.operator.passes))
             if callback is not None:
                 callback(trace[-1])
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
@@ -97,11 +98,15 @@ class ProximalBundle:
             if converged or unmoved >= _STUCK or len(trace) >= self.max_iter:
                 break
             run.step(target)
-        return finish(run.w, run.objective, gap, converged, trace, "ProximalBundle", self.tol)
+        unit = run.unit(run.w, run.rise)
+        return finish(run.w, base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol)
 
 
 class _Run:
-    """State of one run: the best point, the cuts and the coefficients of the next one."""
+    """State of one run: the best point, the cuts and the coefficients of the next one.
+
+    ``rise`` is the loss of the best point minus that of zero weights, and ``value`` that of the next cut's point.
+    """
 
     def __init__(self, operator: CountingOperator, loss: BoundLoss, ball: Ball, w0: Array | None) -> None:
         n_samples, n_features = operator.shape
@@ -109,24 +114,37 @@ class _Run:
         max_cuts = int(np.clip(_CUT_WEIGHTS // n_features, _FEWEST_CUTS, _MOST_CUTS))
         self.bundle = BallBundle(ball, n_features, max_cuts)
         self.w, self.scores = np.zeros(n_features), np.zeros(n_samples)
-        self.objective, self.coefficients = loss.value_and_gradient(self.scores)
-        self.at_zero = self.objective
-        self.value, self.at = self.objective, self.scores
+        self.origin = Origin(operator, loss)
+        self.rise, self.coefficients = 0.0, self.origin.coefficients
+        self.value, self.at = self.rise, self.scores
         if w0 is not None and np.any(w0):
             w = ball.project(np.array(w0, dtype=np.float64))
             scores = operator.matvec(w)
-            value, coefficients = loss.value_and_gradient(scores)
-            if value < self.objective:
-                self.w, self.scores, self.objective = w, scores, value
+            value, coefficients = self._evaluated(scores)
+            if value < self.rise:
+                self.w, self.scores, self.rise = w, scores, value
                 self.value, self.at, self.coefficients = value, scores, coefficients
 
-    def meets(self, tol: float, objective: float) -> bool:
-        """Tell whether the gap of a point with this loss is within the tolerance."""
-        return objective - self.bundle.bound <= tol * max(objective, FLOOR * self.at_zero)
+    def unit(self, w: Array, rise: float) -> float:
+        """Return what the tolerance is relative to: the loss, or what is to be gained from zero if that is less."""
+        gain = -self.bundle.bound if w.any() else self.ball.support(-self.origin.slope)
+        return min(max(self.origin.value + rise, FLOOR * self.origin.value), gain)
+
+    def meets(self, tol: float, rise: float, w: Array | None = None) -> bool:
+        """Tell whether the gap of a point with this rise of the loss is within the tolerance."""
+        w = self.w if w is None else w
+        rounding = self.origin.rounding(-self.bundle.bound) if w.any() else 0.0
+        return rise - self.bundle.bound <= max(tol * self.unit(w, rise), rounding)
+
+    def _evaluated(self, scores: Array) -> tuple[float, Array]:
+        value, coefficients = self.loss.value_and_gradient(scores)
+        return self.origin.rise(value, coefficients, scores), coefficients
 
     def cut(self) -> None:
         """Turn the coefficients at hand into a cut."""
-        self.bundle.add(self.operator.rmatvec(self.coefficients), self.value - float(self.coefficients @ self.at))
+        gradient = self.operator.rmatvec(self.coefficients) if self.at.any() else self.origin.slope
+        # At zero weights, no cut is above the loss but for rounding.
+        self.bundle.add(gradient, min(self.value - float(self.coefficients @ self.at), 0.0))
 
     def step(self, target: Array) -> None:
         """Step from the best point towards the target, and take the next cut a little further on."""
@@ -135,7 +153,7 @@ class _Run:
         start = self.scores
 
         def slope(t: float) -> float:
-            self.value, self.coefficients = self.loss.value_and_gradient(start + t * along)
+            self.value, self.coefficients = self._evaluated(start + t * along)
             return float(self.coefficients @ along)
 
         first = slope(0.0)
@@ -143,12 +161,12 @@ class _Run:
             self.at = start  # flat: the next cut certifies a minimum
             return
         t = find_zero(slope, first, rtol=0.1, largest=1.0, max_evals=25) if first < 0 else 0.0
-        if t > 0 and self.value < self.objective:
-            self.w, self.scores, self.objective = self.w + t * step, start + t * along, self.value
+        if t > 0 and self.value < self.rise:
+            self.w, self.scores, self.rise = self.w + t * step, start + t * along, self.value
         else:
             t = 0.0
         self.at = start + (t + _BEYOND * (1.0 - t)) * along
-        self.value, self.coefficients = self.loss.value_and_gradient(self.at)
+        self.value, self.coefficients = self._evaluated(self.at)
 
     def truncate(self, target: Array, tol: float, highest: float) -> None:
         """Set the weights to zero that are zero at the minimiser of the cuts, if the tolerance allows.
@@ -159,6 +177,6 @@ class _Run:
         if not self.ball.sparse or np.array_equal(w, self.w):
             return
         scores = self.operator.matvec(w)
-        value = self.loss.value_and_gradient(scores)[0]
-        if value <= highest and self.meets(tol, value):
-            self.w, self.scores, self.objective = w, scores, value
+        rise = self._evaluated(scores)[0]
+        if rise <= highest and self.meets(tol, rise, w):
+            self.w, self.scores, self.rise = w, scores, rise

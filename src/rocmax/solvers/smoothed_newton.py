@@ -36,7 +36,8 @@ class SmoothedNewton:
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the objective.
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
+        weights; at zero weights, ``tol`` times what the slope there promises.
     max_iter : int
         Largest number of iterations; each takes two passes over the data.
     cuts : Cuts, optional
