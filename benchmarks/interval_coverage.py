@@ -54,8 +54,8 @@ def main():
     header = ["negatives in the window", "window", "negatives", "DeLong covers, %", "bootstrap covers, %"]
     text = f"""# Coverage of 95 % intervals of a partial AUC in narrow windows
 
-`python benchmarks/interval_coverage.py --samples {n_samples}`: {n_samples} samples for DeLong's interval and a quarter of
-them for the bootstrap ({N_RESAMPLES} resamples each), {N_POSITIVE} positives, normal scores {SHIFT} apart.
+`python benchmarks/interval_coverage.py --samples {n_samples}`: {n_samples} samples for DeLong's interval, a quarter
+of them for the bootstrap ({N_RESAMPLES} resamples each), {N_POSITIVE} positives, normal scores {SHIFT} apart.
 
 {markdown(header, rows)}
 """

@@ -1,4 +1,4 @@
-"""Large samples are redrawn in groups of neighbouring scores: what a group may hold, and that intervals stay the same."""
+"""Large samples are redrawn in groups of neighbouring scores: what a group may hold, and that intervals stay so."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_grouped_intervals_are_those_of_all_rows(monkeypatch):
     grouped = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
     monkeypatch.setattr(_resamples, "N_EXACT", 10**9)
     exact = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
-    for one, other in zip(sum(grouped, []), sum(exact, []), strict=True):
+    for one, other in zip(grouped[0] + grouped[1], exact[0] + exact[1], strict=True):
         width = other.high - other.low
         assert one[0] == other[0]
         assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.2 * width)
