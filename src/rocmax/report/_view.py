@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 from rocmax import metrics
 from rocmax.metrics._bootstrap import Named, compare_measures, estimate_measures
+from rocmax.metrics._delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
 Array = NDArray[np.float64]
@@ -155,8 +156,9 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
         measures = _window_measures(data)
         if measures:
             low, high = data.window
-            title = f"partial AUC, {_window_text(data.window)}, DeLong"
-            results.append((title, metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+            if holds_enough(int(np.sum(~data.positive)), low, high):
+                title = f"partial AUC, {_window_text(data.window)}, DeLong"
+                results.append((title, metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
             options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
             tested = compare_measures(list(measures.values()), *pair, **options)
             results += [(f"{title}, bootstrap", test) for title, test in zip(measures, tested, strict=True)]
