@@ -180,8 +180,8 @@ def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
     if not holds_enough(n_negatives, min_fpr, max_fpr):
         inside = n_negatives * (max_fpr - min_fpr)
         warnings.warn(
-            f"the window holds about {inside:.3g} negatives; DeLong's variance needs at least {MIN_IN_WINDOW}, or it is "
-            "too small: use bootstrap_interval or bootstrap_test, or more rows",
+            f"the window holds about {inside:.3g} negatives; DeLong's variance needs at least {MIN_IN_WINDOW}, or it "
+            "is too small: use bootstrap_interval or bootstrap_test, or more rows",
             UserWarning,
             stacklevel=3,
         )
