@@ -41,7 +41,8 @@ def test_few_negatives_in_the_window_are_announced(call):
         warnings.simplefilter("error")
         call(y, scores, max_fpr=0.01, sample_weight=weight)
         call(y[480:], scores[480:])
-        call(y, scores, min_fpr=0.3, max_fpr=0.4)
+        for low, high in ((0.3, 0.4), (0.7, 0.8)):
+            call(y, scores, min_fpr=low, max_fpr=high)
 
 
 @pytest.mark.filterwarnings("ignore:the window holds")

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from rocmax._window import check_window
 from rocmax.metrics._bootstrap import Comparison, check_level
-from rocmax.metrics._curve import Array, RankedRows, rank_scores
+from rocmax.metrics._curve import DUST, Array, RankedRows, rank_scores
 
 # In windows with fewer negatives, intervals and tests keep less than their level; see docs/measures.md.
 MIN_IN_WINDOW = 50
@@ -172,7 +172,8 @@ def delong_test(
 
 def holds_enough(n_negatives: float, min_fpr: float, max_fpr: float) -> bool:
     """Tell whether a window holds the negatives that the normal approximation takes; the whole curve always does."""
-    return (min_fpr, max_fpr) == (0.0, 1.0) or n_negatives * (max_fpr - min_fpr) >= MIN_IN_WINDOW
+    inside = n_negatives * (max_fpr - min_fpr)
+    return (min_fpr, max_fpr) == (0.0, 1.0) or inside >= MIN_IN_WINDOW * (1 - DUST)
 
 
 def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
