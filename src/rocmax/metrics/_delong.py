@@ -16,7 +16,7 @@ from rocmax.metrics._bootstrap import Comparison, check_level
 from rocmax.metrics._curve import DUST, Array, RankedRows, rank_scores
 
 # In windows with fewer negatives, intervals and tests keep less than their level; see docs/measures.md.
-MIN_IN_WINDOW = 50
+MIN_IN_WINDOW = 30
 
 
 class _Placements(NamedTuple):
@@ -71,8 +71,8 @@ def delong_interval(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve holds fewer than 50 negatives: the interval then covers less than its
-        level. :func:`bootstrap_interval` comes nearer to it.
+        If a window narrower than the whole curve holds fewer than 30 negatives: the interval then covers less than its
+        level, and so does that of :func:`bootstrap_interval`.
 
     References
     ----------
@@ -140,7 +140,7 @@ def delong_test(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve holds fewer than 50 negatives; use :func:`bootstrap_test` there.
+        If a window narrower than the whole curve holds fewer than 30 negatives: the p-value is then too small.
 
     References
     ----------
@@ -182,7 +182,7 @@ def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
         inside = n_negatives * (max_fpr - min_fpr)
         warnings.warn(
             f"the window holds about {inside:.3g} negatives; DeLong's variance needs at least {MIN_IN_WINDOW}, or it "
-            "is too small: use bootstrap_interval or bootstrap_test, or more rows",
+            "is too small. Give more rows or a wider window; the bootstrap covers little more",
             UserWarning,
             stacklevel=3,
         )
