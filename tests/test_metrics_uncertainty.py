@@ -65,6 +65,7 @@ def test_delong_on_hanley_and_mcneils_ratings():
     assert standard_error(metrics.delong_interval(y, ratings), area) == pytest.approx(0.0307, abs=5e-5)
 
 
+@pytest.mark.filterwarnings("ignore:the window holds")
 @every_window
 def test_the_variance_is_that_of_the_influence_of_the_rows(window):
     """The influence of a row is the slope of the measure in the weight of that row."""
@@ -88,6 +89,7 @@ def test_the_variance_is_that_of_the_influence_of_the_rows(window):
     assert standard_error(interval, measure(None)) == pytest.approx(np.sqrt(variance), rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:the window holds")
 @settings(deadline=None, max_examples=100)
 @given(
     values=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),

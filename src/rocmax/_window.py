@@ -7,14 +7,24 @@ from typing import Any
 
 # A number this close to a limit, relatively, is at the limit: products of fractions and counts round.
 _DUST = 1e-9
+# Ends of a window closer than this, relatively, could be rounded to the same number of negatives.
+_NARROWEST = 1e-8
+# Rates below this overflow where they are divided by.
+_LEAST_WIDTH = 1e-15
 
 
 def check_window(min_fpr: Any, max_fpr: Any) -> None:
-    """Refuse a window that is not ``0 <= min_fpr < max_fpr <= 1``, naming both ends."""
+    """Raise ValueError if a window is not ``0 <= min_fpr < max_fpr <= 1`` or too narrow, naming both ends."""
     numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_fpr, max_fpr))
     if not (numbers and 0 <= min_fpr < max_fpr <= 1):
         raise ValueError(
             f"the window of false-positive rates needs 0 <= min_fpr < max_fpr <= 1; "
+            f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
+        )
+    least = max(_NARROWEST * max_fpr, _LEAST_WIDTH)
+    if max_fpr - min_fpr < least:
+        raise ValueError(
+            f"the window of false-positive rates needs a width of at least {least:g}, or rounding closes it; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
         )
 

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax import metrics
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
-from rocmax.metrics._registry import find_measure
+from rocmax.metrics._bootstrap import estimate_measures
 from rocmax.model_io import load_with_facts
 from rocmax.tabular import Target, known_target, positive_scores
 
@@ -67,12 +66,14 @@ def measure_params(name: str, about: dict[str, Any]) -> dict[str, float]:
 
 def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> dict[str, Any]:
     """Return a measure of the scores with its interval."""
-    params = measure_params(name, about)
-    function = find_measure(name, params)[0].function
-    low, high = metrics.bootstrap_interval(
-        name, positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"], **params
-    )
-    return {"value": float(function(positive, scores, **params)), "low": low, "high": high, **params}
+    return all_measured([name], about, positive, scores)[name]
+
+
+def all_measured(names: list[str], about: dict[str, Any], positive: Any, scores: Any) -> dict[str, dict[str, Any]]:
+    """Return measures of the scores with their intervals, by name."""
+    wanted = [(name, measure_params(name, about)) for name in names]
+    found = estimate_measures(wanted, positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"])
+    return {name: {**estimate._asdict(), **params} for (name, params), estimate in zip(wanted, found, strict=True)}
 
 
 def evaluation(scored: Scored) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def evaluation(scored: Scored) -> dict[str, Any]:
         "model": scored.name,
         "positive": scored.target.positive,
         "rows": {"positive": int(positive.sum()), "negative": int((~positive).sum())},
-        "measures": {name: measured(name, about, positive, scored.scores) for name in names},
+        "measures": all_measured(names, about, positive, scored.scores),
         "threshold": {
             "max_fpr": about["max_fpr"] if about["max_fpr"] < 1 else None,
             "tp": tp,

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
 from rocmax.estimators._decision import Decision
+from rocmax.estimators._rounding import join_ties, product_error, score_error
 from rocmax.estimators._threshold import at_fpr
 from rocmax.losses import Loss
 from rocmax.metrics import partial_auc_score
@@ -48,6 +49,9 @@ class LinearDecision(Decision):
         """
         X = check_rows(self, X)
         return as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
 
 
 class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
@@ -85,7 +89,8 @@ class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
             )
         result = self._minimize(data, start, self._progress())
         self._warn(result)
-        threshold = self._threshold(data, as_operator(data.X).matvec(result.w))
+        scores = join_ties(as_operator(data.X).matvec(result.w), product_error(data.X, result.w))
+        threshold = self._threshold(data, scores)
         self.classes_ = data.classes
         # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
         self.coef_ = sign * result.w[np.newaxis, :]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax.estimators._threshold import join_ties
+from rocmax.estimators._rounding import join_ties
 
 Array = NDArray[np.float64]
 
@@ -63,11 +63,16 @@ class Decision(ABC):
         float
             The measure.
         """
-        decision = join_ties(self.decision_function(X))
+        decision = self.decision_function(X)
+        decision = join_ties(decision, self._decision_error(X, decision))
         positive = self.classes_[1] if self.pos_label is None else self.pos_label
         if positive != self.classes_[1]:
             decision = -decision
         return self._measure(y, decision, sample_weight, positive)
+
+    @abstractmethod
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        """Return how far rounding may move each decision."""
 
     @abstractmethod
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:

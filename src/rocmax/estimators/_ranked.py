@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._validate import TrainingSet, check_rows, check_training_set
 from rocmax.estimators._decision import Decision
+from rocmax.estimators._rounding import score_error
 from rocmax.estimators._threshold import best_youden
 from rocmax.metrics import partial_auc_score
 
@@ -63,6 +64,9 @@ class RankedClassifier(Decision, ClassifierMixin, BaseEstimator):
         """
         X = check_rows(self, X, dense=not self.takes_sparse)
         return self._sign() * (self._scores(X) - self.threshold_)
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _sign(self) -> float:
         """Return -1 where a high score speaks for ``classes_[0]``."""

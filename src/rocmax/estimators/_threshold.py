@@ -1,4 +1,4 @@
-"""Thresholds on training scores that fit a measure."""
+"""Thresholds on scores that fit a measure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rocmax.estimators._rounding import join_ties, score_error
 
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Array, float, float], Array]
@@ -15,22 +17,29 @@ _DUST = 1e-9
 
 
 def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float:
-    """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
-    values, _, fp = _cumulated(scores, positive, weight)
-    n_accepted = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _DUST)))
-    return _below(values, n_accepted)
+    """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
+
+    Only the negatives decide which of them are above it. It lies half-way to the next higher score.
+    """
+    order = np.argsort(-scores[~positive])
+    negatives = scores[~positive][order]
+    fp = np.cumsum(np.ones(negatives.size) if weight is None else weight[~positive][order])
+    n_within = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _DUST)))
+    if n_within == negatives.size:
+        return _under(float(scores.min()))
+    rejected, higher = _rejected_and_next(scores, negatives[n_within])
+    return _over(rejected) if higher is None else _between(rejected, higher)
 
 
 def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
     """Return the threshold just above the ``k``-th smallest score of the negatives.
 
-    Half-way to the next score would give away true positives; a billionth of the scores' size is enough for rounding.
+    Half-way to the next score would give away true positives; a billionth of the score is enough for rounding.
     """
-    joined = join_ties(scores)
-    order = np.sort(joined[~positive])[k - 1]
-    higher = joined[joined > order]
-    step = 1e-9 * max(np.abs(joined).max(), np.finfo(float).tiny)
-    return float(order + (min(step, (higher.min() - order) / 2) if higher.size else step))
+    order = float(np.partition(scores[~positive], k - 1)[k - 1])
+    rejected, higher = _rejected_and_next(scores, order)
+    near = float(np.nextafter(rejected + 1e-9 * abs(rejected), np.inf))
+    return near if higher is None else min(near, _between(rejected, higher))
 
 
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
@@ -53,17 +62,10 @@ def at_top(scores: Array, positive: NDArray[np.bool_], weight: Array | None, siz
     return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + _DUST)))))
 
 
-def join_ties(scores: Array) -> Array:
-    """Make scores equal that differ by rounding only.
-
-    A product rounds equal rows differently, depending on where they stand in memory; what was a tie must stay one.
-    """
-    order = np.argsort(scores)
-    placed = scores[order]
-    new = np.diff(placed, prepend=-np.inf) > 1e-12 * max(abs(placed[0]), abs(placed[-1]))
-    joined = np.empty_like(scores)
-    joined[order] = placed[np.flatnonzero(new)][np.cumsum(new) - 1]
-    return joined
+def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
+    """Return the highest score that equals ``cut`` up to rounding, and the lowest one above it, if there is one."""
+    tied = scores <= cut + float(score_error(np.asarray(cut)))
+    return float(scores[tied].max()), None if tied.all() else float(scores[~tied].min())
 
 
 def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
@@ -76,12 +78,22 @@ def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None)
 
 
 def _below(values: Array, n_accepted: int) -> float:
-    """Return a threshold between the accepted scores and the rest.
-
-    Half-way between two scores, so that rounding in a later product cannot move a row across it.
-    """
+    """Return a threshold between the accepted scores and the rest."""
     if n_accepted == 0:
-        return float(values[0] + max(1.0, abs(values[0])) * 1e-6)
+        return _over(float(values[0]))
     if n_accepted == values.size:
-        return float(values[-1] - max(1.0, abs(values[-1])) * 1e-6)
-    return float((values[n_accepted - 1] + values[n_accepted]) / 2)
+        return _under(float(values[-1]))
+    return _between(float(values[n_accepted]), float(values[n_accepted - 1]))
+
+
+def _between(low: float, high: float) -> float:
+    """Return a threshold half-way, so that rounding in a later product cannot move a row across it."""
+    return max(low, low / 2 + high / 2)
+
+
+def _over(highest: float) -> float:
+    return highest + max(1.0, abs(highest)) * 1e-6
+
+
+def _under(lowest: float) -> float:
+    return lowest - max(1.0, abs(lowest)) * 1e-6

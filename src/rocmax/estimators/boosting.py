@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window, window_end
 from rocmax.estimators._ranked import RankedClassifier
+from rocmax.estimators._rounding import join_ties
 from rocmax.estimators._stumps import SortedFeatures, Stump
-from rocmax.estimators._threshold import at_fpr, join_ties
+from rocmax.estimators._threshold import at_fpr
 from rocmax.metrics import partial_auc_score
 
 Array = NDArray[np.float64]

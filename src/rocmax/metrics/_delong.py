@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,10 @@ from scipy.stats import norm
 
 from rocmax._window import check_window
 from rocmax.metrics._bootstrap import Comparison, check_level
-from rocmax.metrics._curve import Array, RankedRows, rank_scores
+from rocmax.metrics._curve import DUST, Array, RankedRows, rank_scores
+
+# In windows with fewer negatives, intervals and tests keep less than their level; see docs/measures.md.
+MIN_IN_WINDOW = 30
 
 
 class _Placements(NamedTuple):
@@ -64,6 +68,12 @@ def delong_interval(
     low, high : float
         Ends of the interval. An area of exactly 0 or 1 has an estimated variance of zero, so both ends are the area.
 
+    Warns
+    -----
+    UserWarning
+        If a window narrower than the whole curve holds fewer than 30 negatives: the interval then covers less than its
+        level, and so does that of :func:`bootstrap_interval`.
+
     References
     ----------
     E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson (1988). Comparing the areas under two or more correlated
@@ -82,6 +92,7 @@ def delong_interval(
     check_level(confidence_level)
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
     area, values = _placements(rows, min_fpr, max_fpr)
+    _warn_if_few(rows, min_fpr, max_fpr)
     error = math.sqrt(_variance(rows, values))
     if error == 0.0 or not 0 < area < 1:
         return area, area
@@ -126,6 +137,11 @@ def delong_test(
     Comparison
         ``difference`` (first minus second), ``low``, ``high`` and ``pvalue``.
 
+    Warns
+    -----
+    UserWarning
+        If a window narrower than the whole curve holds fewer than 30 negatives: the p-value is then too small.
+
     References
     ----------
     E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson (1988). Biometrics 44, 837-845.
@@ -143,6 +159,7 @@ def delong_test(
     check_level(confidence_level)
     models = [rank_scores(y_true, scores, sample_weight, pos_label) for scores in (y_score, y_score_other)]
     first, second = (_placements(rows, min_fpr, max_fpr) for rows in models)
+    _warn_if_few(models[0], min_fpr, max_fpr)
     difference = first.area - second.area
     error = math.sqrt(_variance(models[0], first.values - second.values))
     if error == 0.0:
@@ -151,6 +168,24 @@ def delong_test(
     return Comparison(
         difference, float(difference - reach), float(difference + reach), float(2 * norm.sf(abs(difference) / error))
     )
+
+
+def holds_enough(n_negatives: float, min_fpr: float, max_fpr: float) -> bool:
+    """Tell whether a window holds the negatives that the normal approximation takes; the whole curve always does."""
+    inside = n_negatives * (max_fpr - min_fpr)
+    return (min_fpr, max_fpr) == (0.0, 1.0) or inside >= MIN_IN_WINDOW * (1 - DUST)
+
+
+def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
+    n_negatives = float(rows.weight[~rows.positive].sum())
+    if not holds_enough(n_negatives, min_fpr, max_fpr):
+        inside = n_negatives * (max_fpr - min_fpr)
+        warnings.warn(
+            f"the window holds about {inside:.3g} negatives; DeLong's variance needs at least {MIN_IN_WINDOW}, or it "
+            "is too small. Give more rows or a wider window; the bootstrap covers little more",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _placements(rows: RankedRows, min_fpr: float, max_fpr: float) -> _Placements:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from rocmax import metrics
+from rocmax.metrics._bootstrap import Named, compare_measures, estimate_measures
+from rocmax.metrics._delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
 Array = NDArray[np.float64]
@@ -124,26 +126,25 @@ def _operating(model: ReportModel, data: TestData, limits: list[float]) -> dict[
 
 
 def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
-    estimates = [_estimate("roc_auc", "AUC", model, data)]
-    if data.window != (0.0, 1.0):
-        window = {"min_fpr": data.window[0], "max_fpr": data.window[1]}
-        estimates.append(_estimate("partial_auc", f"partial AUC, {_window_text(data.window)}", model, data, **window))
-        limit = f"TPR at FPR <= {100 * data.window[1]:g} %"
-        estimates.append(_estimate("tpr_at_fpr", limit, model, data, max_fpr=data.window[1]))
-    estimates.append(_estimate("break_even_point", "break-even point", model, data))
+    measures = {"AUC": ("roc_auc", {}), **_window_measures(data), "break-even point": ("break_even_point", {})}
+    found = estimate_measures(
+        list(measures.values()), data.positive, model.scores, n_resamples=N_RESAMPLES, random_state=data.seed
+    )
+    estimates = [{"title": title, **estimate._asdict()} for title, estimate in zip(measures, found, strict=True)]
     largest = max((abs(weight) for _, weight in model.features), default=1.0) or 1.0
     features = [(name, weight, 100 * abs(weight) / largest) for name, weight in model.features]
     return {"model": model, "number": number, "estimates": estimates, "features": features}
 
 
-def _estimate(measure: str, title: str, model: ReportModel, data: TestData, **params: float) -> dict[str, Any]:
-    low, high = metrics.bootstrap_interval(
-        measure, data.positive, model.scores, n_resamples=N_RESAMPLES, random_state=data.seed, **params
-    )
-    from rocmax.metrics._registry import find_measure
-
-    value = float(find_measure(measure, params)[0].function(data.positive, model.scores, **params))
-    return {"title": title, "value": value, "low": low, "high": high}
+def _window_measures(data: TestData) -> dict[str, Named]:
+    """Return the measures of the window by title; none if it is the whole curve."""
+    if data.window == (0.0, 1.0):
+        return {}
+    low, high = data.window
+    return {
+        f"partial AUC, {_window_text(data.window)}": ("partial_auc", {"min_fpr": low, "max_fpr": high}),
+        f"TPR at FPR <= {100 * high:g} %": ("tpr_at_fpr", {"max_fpr": high}),
+    }
 
 
 def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
@@ -152,15 +153,15 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
     for other in models[1:]:
         pair = data.positive, models[0].scores, other.scores
         results = [("AUC, DeLong", metrics.delong_test(*pair))]
-        if data.window != (0.0, 1.0):
+        measures = _window_measures(data)
+        if measures:
             low, high = data.window
-            title = f"partial AUC, {_window_text(data.window)}"
-            results.append((f"{title}, DeLong", metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+            if holds_enough(int(np.sum(~data.positive)), low, high):
+                title = f"partial AUC, {_window_text(data.window)}, DeLong"
+                results.append((title, metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
             options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
-            tested = metrics.bootstrap_test("partial_auc", *pair, min_fpr=low, max_fpr=high, **options)
-            results.append((f"{title}, bootstrap", tested))
-            tested = metrics.bootstrap_test("tpr_at_fpr", *pair, max_fpr=high, **options)
-            results.append((f"TPR at FPR <= {100 * high:g} %, bootstrap", tested))
+            tested = compare_measures(list(measures.values()), *pair, **options)
+            results += [(f"{title}, bootstrap", test) for title, test in zip(measures, tested, strict=True)]
         found += [{"pair": f"{models[0].name} - {other.name}", "what": what, "result": r} for what, r in results]
     return found
 
