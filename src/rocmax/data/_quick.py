@@ -66,6 +66,8 @@ def _parse(source: Source, layout: Layout, n_rows: int | None = None) -> Any | N
                 file,
                 sep=layout.separator,
                 engine="c",
+                header=0,
+                names=list(layout.names),  # pandas has names of its own for columns without one
                 dtype={name: str for name, kind in layout.kinds.items() if kind == "text"},
                 na_values=list(layout.missing),
                 keep_default_na=False,
@@ -75,7 +77,6 @@ def _parse(source: Source, layout: Layout, n_rows: int | None = None) -> Any | N
         return None
     if frame.shape[1] != len(layout.names) or not isinstance(frame.index, pd.RangeIndex):
         return None
-    frame.columns = list(layout.names)
     if list(layout.wanted) != list(layout.names):
         frame = frame[list(layout.wanted)]
     return frame if all(_is_clear(frame[name], name, layout) for name in layout.wanted) else None
