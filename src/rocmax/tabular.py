@@ -123,9 +123,8 @@ def preprocessing(X: Any) -> Any:
     texts = [name for name, kind in kinds.items() if kind == "text"]
     number_steps = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
     text_steps = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value=MISSING),
-        # An empty text is missing too, as in a csv file and in ONNX.
-        SimpleImputer(missing_values="", strategy="constant", fill_value=MISSING),
+        # Older versions of pandas have None in text; an empty text is missing too, as in a csv file and in ONNX.
+        *(SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
     )
     return ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])

@@ -227,8 +227,11 @@ def _from_frame(frame: Any, target: str | None) -> Table:
     labels = None
     if target is not None:
         labels, frame = frame[target].to_numpy(), frame.drop(columns=target)
-    whole = [name for name, dtype in frame.dtypes.items() if dtype.kind in "bi"]
-    return Table(frame.astype(dict.fromkeys(whole, np.float64)), labels)
+    kinds = np.array([dtype.kind for dtype in frame.dtypes])
+    if np.isin(kinds, ["b", "i", "f"]).all():
+        return Table(frame.astype(np.float64), labels)
+    whole = frame.columns[np.isin(kinds, ["b", "i"])]
+    return Table(frame.astype(dict.fromkeys(whole, np.float64)) if whole.size else frame, labels)
 
 
 def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
