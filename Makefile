@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+OLDEST := .venv-oldest
+
+.PHONY: demo test test-oldest lint bench clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +23,13 @@ demo: $(STAMP)-plot,cli
 test: $(STAMP)-test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto src tests
 
+# The lowest versions that pyproject.toml allows, in an environment of their own; what they need themselves is new.
+test-oldest: pyproject.toml
+	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	$(OLDEST)/bin/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct --editable ".[test]"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto src tests
+
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,4 +40,4 @@ bench: $(STAMP)-bench
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -92,7 +92,8 @@ def test_parquet_equals_csv(tmp_path):
     frame["count"] = np.array([1, 2, 3], dtype=np.int8)
     frame.drop(columns="when").to_parquet(tmp_path / "a.parquet")
     X, y = read_table(tmp_path / "a.parquet", target="label")
-    assert X.dtypes.astype(str).to_dict() == {"age": "float64", "city": "str", "paid": "float64", "count": "float64"}
+    text = str(pd.Series(["a"]).dtype)  # object before pandas 3
+    assert X.dtypes.astype(str).to_dict() == {"age": "float64", "city": text, "paid": "float64", "count": "float64"}
     assert y.tolist() == ["ok", "fraud", "ok"]
     pd.testing.assert_frame_equal(
         X[["age", "city", "paid"]], read_table(tmp_path / "a.csv", columns=["age", "city", "paid"]).X

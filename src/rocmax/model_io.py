@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
-import io
 import json
 import warnings
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from scipy import sparse
 
 import rocmax
 from rocmax._atomic import atomic_path
+from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
 # Changes when older files can no longer be read.
 FORMAT = 1
@@ -84,6 +84,7 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "format": FORMAT,
         "rocmax": rocmax.__version__,
         "scikit-learn": sklearn.__version__,
+        "sha256": hashlib.sha256(content).hexdigest(),
         "about": about or {},
     }
     with atomic_path(path) as part, zipfile.ZipFile(part, "w") as archive:
@@ -91,7 +92,7 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         archive.writestr("model.skops", content)
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     """Load a model that :func:`save` wrote.
 
     Only types of rocmax and scikit-learn are made; a file with others, or that is not a model, is refused before
@@ -101,6 +102,9 @@ def load(path: str | Path) -> Any:
     ----------
     path : str or Path
         The file.
+    max_bytes : int or None, default=None
+        The file is refused if it unpacks to more than this. None stands for 256 MiB, or 100 times the size of the
+        file if that is more.
 
     Returns
     -------
@@ -110,19 +114,16 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a model, was changed, holds foreign types or is of another version.
+        If the file cannot be read, is not a model, was changed, holds foreign types, is of another version or
+        unpacks to more than ``max_bytes``.
     """
-    return load_with_facts(path)[0]
+    return load_with_facts(path, max_bytes=max_bytes)[0]
 
 
-def load_with_facts(path: str | Path) -> tuple[Any, dict[str, Any]]:
+def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
     """Load a model and what was saved with it."""
     sio, path = _skops(), Path(path)
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a directory; give a model file")
-    if not path.exists():
-        raise ModelFileError(f"{path} does not exist")
-    header, content = _unpack(path)
+    header, content = _unpack(path, max_bytes)
     _check_version(path, header)
     try:
         unknown = sio.get_untrusted_types(data=content)
@@ -133,11 +134,14 @@ def load_with_facts(path: str | Path) -> tuple[Any, dict[str, Any]]:
                 + ", ".join(foreign)
             )
         _check_sparse(content)
-        return sio.loads(content, trusted=unknown), header["about"]
+        model = sio.loads(content, trusted=unknown)
     except ModelFileError:
         raise
     except Exception as error:  # whatever skops meets in a file that was changed
         raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+    if not hasattr(model, "get_params"):
+        raise ModelFileError(f"{path} holds no model, but a value of type {type(model).__name__}")
+    return model, header["about"]
 
 
 def _check_sparse(content: bytes) -> None:
@@ -149,15 +153,41 @@ def _check_sparse(content: bytes) -> None:
                 sparse.load_npz(io.BytesIO(part)).check_format(full_check=True)
 
 
-def _unpack(path: Path) -> tuple[dict[str, Any], bytes]:
+def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the skops archive, which is checked as far as that goes without building anything."""
+    packed = _content(path)
+    limit = unpack_limit(len(packed), max_bytes)
     try:
-        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-            header, content = json.loads(archive.read("rocmax.json")), archive.read("model.skops")
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError, zlib.error) as error:
-        raise ModelFileError(f"{path} is not a model file that rocmax saved: {error}") from error
+        members, _ = read_archive(packed, limit)
+        header, content = json.loads(members["rocmax.json"]), members["model.skops"]
+    except UnpackLimitError:
+        raise ModelFileError(beyond_limit(path, limit)) from None
+    except Exception as error:  # an archive that was changed fails in many ways
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        raise ModelFileError(f"{path} is not a model file that rocmax saved: {reason}") from error
     if not isinstance(header, dict) or not isinstance(header.get("about"), dict):
         raise ModelFileError(f"{path} is not a model file that rocmax saved: its header is damaged")
+    # Files of earlier versions have no checksum.
+    if header.get("sha256", (found := hashlib.sha256(content).hexdigest())) != found:
+        raise ModelFileError(f"{path} was changed after it was saved: its checksum is another")
+    try:
+        model_size(read_archive(content, limit)[0], limit)
+    except UnpackLimitError:
+        raise ModelFileError(beyond_limit(path, limit)) from None
+    except Exception as error:
+        raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
     return header, content
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise ModelFileError(f"{path} is a directory; give a model file")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"{path} does not exist") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _check_version(path: Path, header: dict[str, Any]) -> None:

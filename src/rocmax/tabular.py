@@ -68,6 +68,9 @@ def make_target(values: NDArray[Any], positive: str | None, name: str = "the tar
     ]
     if not chosen:
         raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
+    if len(chosen) > 1:
+        choices = ", ".join(map(repr, chosen))
+        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; name one exactly")
     rest = [str(text) for text in distinct if text != chosen[0]]
     negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
     return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative)
@@ -90,9 +93,11 @@ def known_target(values: NDArray[Any], positive: str, negative: str, name: str =
 
 
 def as_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Write labels as text; whole numbers without a point."""
+    """Write labels as text; numbers exactly, and whole ones without a point."""
     if values.dtype.kind == "f":
-        return np.array([f"{value:g}" for value in values.tolist()], dtype=object)
+        distinct, place = np.unique(values, return_inverse=True)
+        texts = [np.format_float_positional(value, trim="-") for value in distinct + 0.0]  # -0 is 0
+        return np.array(texts, dtype=object)[place]
     return np.array([str(value) for value in values.tolist()], dtype=object)
 
 
@@ -118,7 +123,8 @@ def preprocessing(X: Any) -> Any:
     texts = [name for name, kind in kinds.items() if kind == "text"]
     number_steps = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
     text_steps = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value=MISSING),
+        # Older versions of pandas have None in text; an empty text is missing too, as in a csv file and in ONNX.
+        *(SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
     )
     transformer = ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])

@@ -29,7 +29,7 @@ class _Linear(NamedTuple):
     constant: float
 
 
-def export_file(model_path: Path, out: Path) -> None:
+def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) -> None:
     """Write the model of a file as ONNX.
 
     Parameters
@@ -38,8 +38,10 @@ def export_file(model_path: Path, out: Path) -> None:
         A model that ``rocmax fit`` saved.
     out : Path
         The file to write.
+    max_bytes : int or None, default=None
+        Limit on what the model file may unpack to, as in :func:`rocmax.load`.
     """
-    model, about = load_with_facts(model_path)
+    model, about = load_with_facts(model_path, max_bytes=max_bytes)
     content = to_onnx(model, about).SerializeToString()
     with atomic_path(out) as part:
         part.write_bytes(content)
@@ -66,53 +68,61 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     """
     onnx = _onnx()
     linear = _linear(model, about)
-    taken = {"score", "label"} & {*linear.numbers, *linear.texts}
+    columns = {*linear.numbers, *linear.texts}
+    taken = {"score", "label"} & columns
     if taken:
         raise ValueError(
             f"an ONNX graph needs different names for inputs and outputs; rename the column {taken.pop()!r}"
         )
-    build = _Graph(onnx)
+    if "" in columns:
+        raise ValueError("an ONNX graph needs a name for each input; got a column named ''; name it and fit again")
+    build = _Graph(onnx, columns)
     terms = []
     if linear.numbers:
         terms.append(_number_term(build, linear, about["features"] is None))
     terms += [_text_term(build, i, name, *entry) for i, (name, entry) in enumerate(linear.texts.items())]
     total = terms[0]
     for step, term in enumerate(terms[1:]):
-        total = build.node("Add", [total, term], f"rocmax.sum_{step}")
-    shifted = build.node(
-        "Add", [total, build.constant("rocmax.constant", np.array([linear.constant]))], "rocmax.shifted"
-    )
-    shape = build.constant("rocmax.flat", np.array([-1], dtype=np.int64))
-    build.node("Reshape", [shifted, shape], "score")
-    above = build.node("Greater", ["score", build.constant("rocmax.zero", np.array(0.0))], "rocmax.above")
-    place = build.node("Cast", [above], "rocmax.place", to=onnx.TensorProto.INT64)
-    names = build.strings("rocmax.labels", [about["negative"], about["positive"]])
-    build.node("Gather", [names, place], "label")
+        total = build.node("Add", [total, term], f"sum_{step}")
+    shifted = build.node("Add", [total, build.constant("constant", np.array([linear.constant]))], "shifted")
+    shape = build.constant("flat", np.array([-1], dtype=np.int64))
+    score = build.output("Reshape", [shifted, shape], "score")
+    above = build.node("Greater", [score, build.constant("zero", np.array(0.0))], "above")
+    place = build.node("Cast", [above], "place", to=onnx.TensorProto.INT64)
+    names = build.strings("labels", [about["negative"], about["positive"]])
+    build.output("Gather", [names, place], "label")
     return build.model()
 
 
 class _Graph:
     """Collects nodes, constants and inputs."""
 
-    def __init__(self, onnx: Any) -> None:
+    def __init__(self, onnx: Any, columns: set[str]) -> None:
         self.onnx = onnx
+        # Inner values are named with a prefix that no column has.
+        self.prefix = "rocmax."
+        while any(name.startswith(self.prefix) for name in columns):
+            self.prefix += "_"
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
 
-    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+    def node(self, kind: str, inputs: list[str], name: str, **attributes: Any) -> str:
+        return self.output(kind, inputs, self.prefix + name, **attributes)
+
+    def output(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"make_{output}", **attributes))
         return output
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
-        self.constants.append(self.onnx.numpy_helper.from_array(value, name))
-        return name
+        self.constants.append(self.onnx.numpy_helper.from_array(value, self.prefix + name))
+        return self.prefix + name
 
     def strings(self, name: str, values: list[str]) -> str:
         encoded = [value.encode() for value in values]
-        tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, [len(encoded)], encoded)
-        self.constants.append(tensor)
-        return name
+        kind = self.onnx.TensorProto.STRING
+        self.constants.append(self.onnx.helper.make_tensor(self.prefix + name, kind, [len(encoded)], encoded))
+        return self.prefix + name
 
     def input(self, name: str, width: int, text: bool = False) -> str:
         kind = self.onnx.TensorProto.STRING if text else self.onnx.TensorProto.DOUBLE
@@ -138,14 +148,10 @@ def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
     if one_matrix:
         matrix = build.input("X", linear.weights.size)
     else:
-        matrix = build.node("Concat", [build.input(name, 1) for name in linear.numbers], "rocmax.numbers", axis=1)
-    missing = build.node("IsNaN", [matrix], "rocmax.missing")
-    filled = build.node(
-        "Where", [missing, build.constant("rocmax.fill", linear.fill[np.newaxis, :]), matrix], "rocmax.filled"
-    )
-    return build.node(
-        "MatMul", [filled, build.constant("rocmax.weights", linear.weights[:, np.newaxis])], "rocmax.weighed"
-    )
+        matrix = build.node("Concat", [build.input(name, 1) for name in linear.numbers], "numbers", axis=1)
+    missing = build.node("IsNaN", [matrix], "missing")
+    filled = build.node("Where", [missing, build.constant("fill", linear.fill[np.newaxis, :]), matrix], "filled")
+    return build.node("MatMul", [filled, build.constant("weights", linear.weights[:, np.newaxis])], "weighed")
 
 
 def _text_term(build: _Graph, place: int, name: str, categories: list[str], values: Array) -> str:
@@ -153,13 +159,13 @@ def _text_term(build: _Graph, place: int, name: str, categories: list[str], valu
     code = build.node(
         "LabelEncoder",
         [build.input(name, 1, text=True)],
-        f"rocmax.code_{place}",
+        f"code_{place}",
         domain="ai.onnx.ml",
         keys_strings=categories,
         values_int64s=list(range(len(categories))),
         default_int64=len(categories),
     )
-    return build.node("Gather", [build.constant(f"rocmax.values_{place}", values), code], f"rocmax.value_{place}")
+    return build.node("Gather", [build.constant(f"values_{place}", values), code], f"value_{place}")
 
 
 def _linear(model: Any, about: dict[str, Any]) -> _Linear:
@@ -181,12 +187,16 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
         imputer, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
         fill, weights = imputer.statistics_, coef[: len(numbers)] / scaler.scale_
         constant -= float(weights @ scaler.mean_)
-    values = _category_values(table.named_transformers_["texts"].steps[1][1], coef[len(numbers) :]) if texts else []
+    values = _category_values(table.named_transformers_["texts"].steps, coef[len(numbers) :]) if texts else []
     return _Linear(numbers, fill, weights, dict(zip(texts, values, strict=True)), constant)
 
 
-def _category_values(encoder: Any, coef: Array) -> list[tuple[list[str], Array]]:
+def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[tuple[list[str], Array]]:
     """Return for each text the categories and their weights, that of unknown ones last."""
+    encoder = steps[-1][1]
+    # ONNX has no missing strings: the empty one stands for them, as it does in the model. In models that were saved
+    # before it did, only the word for missing values stands for them.
+    empty_is_missing = any(getattr(step, "missing_values", None) == "" for _, step in steps)
     infrequent = encoder.infrequent_categories_
     found, start = [], 0
     for categories, rare in zip(encoder.categories_, infrequent, strict=True):
@@ -199,8 +209,8 @@ def _category_values(encoder: Any, coef: Array) -> list[tuple[list[str], Array]]
         weight = dict(zip(frequent, block, strict=False))
         names = [str(category) for category in categories]
         values = [float(weight.get(category, other)) for category in categories]
-        # ONNX has no missing strings: the empty one stands for them.
-        names, values = ["", *names], [dict(zip(names, values, strict=True)).get(MISSING, other), *values]
+        if empty_is_missing:
+            names, values = ["", *names], [dict(zip(names, values, strict=True)).get(MISSING, other), *values]
         found.append((names, np.array([*values, other])))
     return found
 

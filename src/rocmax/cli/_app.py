@@ -32,6 +32,10 @@ Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may
 Group = Annotated[str | None, typer.Option(help="Rows with the same value here stay on one side of a split.")]
 Delimiter = Annotated[str | None, typer.Option(help="What separates the fields of a text table.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The svmlight file counts features from 0.")]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(min=1, help="Most bytes that a packed table or a model may unpack to; by default 100 times its size."),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show where an error came from.")]
@@ -81,6 +85,7 @@ def fit(
     test_share: Annotated[float, typer.Option(min=0.05, max=0.9, help="Share of the rows to set aside.")] = 0.25,
     delimiter: Delimiter = None,
     zero_based: ZeroBased = False,
+    max_bytes: MaxBytes = None,
     seed: Seed = 0,
     json: Json = False,
     verbose: Verbose = False,
@@ -106,7 +111,7 @@ def fit(
         raise typer.BadParameter("--confidence needs a limit: --max-fpr")
     check_place(out)
     with working(f"reading {data}"):
-        training = _training(data, target, positive, drop, group, delimiter, zero_based)
+        training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
     with working("fitting"):
         fitted = _fit.fit(training, options)
         about = _fit.facts(training, options, target, fitted, zero_based)
@@ -131,13 +136,14 @@ def predict(
         Path | None, typer.Option(help="A .csv or .parquet file; without it, csv on standard output.")
     ] = None,
     delimiter: Delimiter = None,
+    max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
     """Write a score and a label for each row, in order; files of any size."""
     from rocmax.cli import _predict
 
     with counting("rows scored") as advance:
-        rows = _predict.predict(model, data, out, delimiter, advance)
+        rows = _predict.predict(model, data, out, delimiter, advance, max_bytes)
     if out is not None:
         screen.print(f"{rows} rows: {out}")
 
@@ -149,6 +155,7 @@ def evaluate(
     data: Data,
     target: TargetName = None,
     delimiter: Delimiter = None,
+    max_bytes: MaxBytes = None,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -156,7 +163,7 @@ def evaluate(
     from rocmax.cli import _measure
 
     with working("scoring"):
-        result = _measure.evaluation(_measure.score_file(model, data, target, delimiter))
+        result = _measure.evaluation(_measure.score_file(model, data, target, delimiter, max_bytes))
     if json:
         show_json(result)
         return
@@ -196,6 +203,7 @@ def compare(
     group: Group = None,
     delimiter: Delimiter = None,
     zero_based: ZeroBased = False,
+    max_bytes: MaxBytes = None,
     seed: Seed = 0,
     json: Json = False,
     verbose: Verbose = False,
@@ -208,7 +216,7 @@ def compare(
     if out is not None:
         check_place(out)
     with working(f"reading {data}"):
-        training = _training(data, target, positive, drop, group, delimiter, zero_based)
+        training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
     with counting("fits", len(names) * splits) as advance:
         table = _compare.run(training, names, window, chosen, splits, jobs, resume, seed, advance)
     if out is not None:
@@ -227,6 +235,7 @@ def report(
     out: Annotated[Path, typer.Option(help="The page to write.")],
     target: TargetName = None,
     delimiter: Delimiter = None,
+    max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
     """Write one page that shows models on a table: curves, a slider for the limit, intervals and tests."""
@@ -236,7 +245,7 @@ def report(
         raise typer.BadParameter("give one or more model files, and then the table")
     check_place(out)
     with working("scoring"):
-        _report.write(files[:-1], files[-1], target, delimiter, out)
+        _report.write(files[:-1], files[-1], target, delimiter, out, max_bytes)
     screen.print(f"report: {out}")
 
 
@@ -245,12 +254,13 @@ def report(
 def export(
     model: ModelFile,
     out: Annotated[Path, typer.Argument(help="The .onnx file to write.")],
+    max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
     """Write a linear model with its preprocessing as ONNX."""
     from rocmax.backends.onnx import export_file
 
-    export_file(model, out)
+    export_file(model, out, max_bytes=max_bytes)
     screen.print(f"exported: {out}")
 
 
@@ -288,12 +298,13 @@ def _training(
     group: str | None,
     delimiter: str | None,
     zero_based: bool,
+    max_bytes: int | None,
 ) -> Any:
     from rocmax.cli._fit import read_training
     from rocmax.tabular import UnclearTargetError
 
     try:
-        training = read_training(data, target, positive, drop or [], group, delimiter, zero_based)
+        training = read_training(data, target, positive, drop or [], group, delimiter, zero_based, max_bytes)
     except UnclearTargetError as error:
         raise typer.BadParameter(str(error)) from error
     for note in training.notes:

@@ -66,24 +66,27 @@ def read_training(
     group: str | None,
     delimiter: str | None,
     zero_based: bool,
+    max_bytes: int | None = None,
 ) -> Training:
     """Read features, labels and groups, and say what was left out."""
     names = read_columns(path, delimiter=delimiter)
     if names is None:
         if drop or group:
             raise DataError(f"{path} is an svmlight file: its columns have no names to drop or to group by")
-        X, y = read_table(path, target=target, zero_based=zero_based)
+        X, y = read_table(path, target=target, zero_based=zero_based, max_bytes=max_bytes)
         return Training(X, make_target(_given(y), positive), None, [], [])
     if target is None:
         raise DataError(f"name the column with the labels: --target, one of {', '.join(map(repr, names[:20]))}")
     check_columns(path, [target, *drop, *([group] if group else [])], names)
-    wanted = [name for name in names if name not in (target, *drop)]
-    X, y = read_table(path, target=target, columns=wanted, delimiter=delimiter)
+    unwanted = {target, *drop}
+    wanted = [name for name in names if name not in unwanted]
+    X, y = read_table(path, target=target, columns=wanted, delimiter=delimiter, max_bytes=max_bytes)
     groups = None
     if group is not None and group in X:
         groups = X[group].astype(str).to_numpy()
     elif group is not None:
-        groups = read_table(path, columns=[group], delimiter=delimiter).X[group].astype(str).to_numpy()
+        grouping = read_table(path, columns=[group], delimiter=delimiter, max_bytes=max_bytes).X
+        groups = grouping[group].astype(str).to_numpy()
     kinds = column_kinds(X.drop(columns=[group]) if group in X else X)
     left_out = [str(name) for name in X.columns if name not in kinds and name != group]
     X = X[list(kinds)]

@@ -30,19 +30,23 @@ class Scored(NamedTuple):
     X: Any
 
 
-def score_file(model_path: Path, data_path: Path, target: str | None, delimiter: str | None) -> Scored:
+def score_file(
+    model_path: Path, data_path: Path, target: str | None, delimiter: str | None, max_bytes: int | None = None
+) -> Scored:
     """Load a model and score a file with labels."""
-    model, about = load_with_facts(model_path)
+    model, about = load_with_facts(model_path, max_bytes=max_bytes)
     target = target or about["target"]
     names = read_columns(data_path, delimiter=delimiter)
     if names is None:
-        X, y = read_table(data_path, n_features=about["n_features"], zero_based=about["zero_based"])
+        shape = {"n_features": about["n_features"], "zero_based": about["zero_based"]}
+        X, y = read_table(data_path, **shape, max_bytes=max_bytes)
         if about["features"] is not None:
             raise DataError(f"{model_path} was fitted to named columns, and {data_path} is an svmlight file")
     else:
         features = features_of(model_path, about, data_path)
         check_columns(data_path, [*features, *([target] if target else [])], names)
-        X, y = read_table(data_path, target=target, columns=list(features), types=features, delimiter=delimiter)
+        columns: dict[str, Any] = {"columns": list(features), "types": features}
+        X, y = read_table(data_path, target=target, **columns, delimiter=delimiter, max_bytes=max_bytes)
     if y is None:
         raise DataError(f"name the column with the labels of {data_path}: --target")
     labels = known_target(y, about["positive"], about["negative"], f"column {target!r}" if target else "the target")

@@ -24,20 +24,25 @@ SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string())])
 
 
 def predict(
-    model_path: Path, data_path: Path, out: Path | None, delimiter: str | None, advance: Callable[[int], None]
+    model_path: Path,
+    data_path: Path,
+    out: Path | None,
+    delimiter: str | None,
+    advance: Callable[[int], None],
+    max_bytes: int | None = None,
 ) -> int:
     """Score a file; return the number of rows."""
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise DataError(f"the output needs a name that ends in .csv or .parquet; got {out.name!r}")
-    batches = _scored(model_path, data_path, delimiter)
+    batches = _scored(model_path, data_path, delimiter, max_bytes)
     if out is None:
         return _write(batches, sys.stdout.buffer, ".csv", advance)
     with atomic_path(out) as part:
         return _write(batches, part, out.suffix, advance)
 
 
-def _scored(model_path: Path, data_path: Path, delimiter: str | None) -> Iterator[Any]:
-    model, about = load_with_facts(model_path)
+def _scored(model_path: Path, data_path: Path, delimiter: str | None, max_bytes: int | None) -> Iterator[Any]:
+    model, about = load_with_facts(model_path, max_bytes=max_bytes)
     names = read_columns(data_path, delimiter=delimiter)
     if names is None:
         if about["features"] is not None:

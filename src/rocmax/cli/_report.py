@@ -16,9 +16,16 @@ from rocmax.report import ReportModel, TestData, render
 N_FEATURES = 15
 
 
-def write(models: list[Path], data: Path, target: str | None, delimiter: str | None, out: Path) -> None:
+def write(
+    models: list[Path],
+    data: Path,
+    target: str | None,
+    delimiter: str | None,
+    out: Path,
+    max_bytes: int | None = None,
+) -> None:
     """Score the table with every model and write the page."""
-    scored = [score_file(path, data, target, delimiter) for path in models]
+    scored = [score_file(path, data, target, delimiter, max_bytes) for path in models]
     first = scored[0]
     for other in scored[1:]:
         if not np.array_equal(other.target.is_positive, first.target.is_positive):

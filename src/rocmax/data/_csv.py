@@ -6,15 +6,18 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 from rocmax.data import _quick
 from rocmax.data._errors import DataError, check_distinct
-from rocmax.data._files import Source, arrow
+from rocmax.data._files import Bounded, Source, arrow
 
 # Large enough for wide rows, small against memory.
 BLOCK_SIZE = 1 << 22
 DELIMITERS = ",;\t|"
+# A header of 100,000 names of ordinary length takes a tenth of this.
+HEADER_BYTES = 1 << 24
 # Each value is looked up here, so a longer list is slower.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 
@@ -22,11 +25,15 @@ MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 def header(source: Source, delimiter: str | None) -> list[str]:
     """Return the names of the columns."""
     separator = _separator(source, delimiter)
+    too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a table of text?"
     with source.open() as stream:
+        bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
         try:
-            names = next(csv.reader(_lines(stream), delimiter=separator), [])
+            names = next(csv.reader(_lines(bounded), delimiter=separator), [])
         except UnicodeDecodeError:
             raise _not_utf8(source) from None
+        except csv.Error as error:
+            raise DataError(f"{source.path}, line 1: the header cannot be used: {error}; shorten the names") from error
     if not names:
         raise DataError(f"{source.path} is empty: it has no header")
     check_distinct(source.path, names)
@@ -135,11 +142,13 @@ class _Explained:
         bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
         if bad:
             raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
-        raise DataError(f"{self.source.path} is not a table of text: {text}") from error
+        if "straddling" in text:
+            raise DataError(f"{self.source.path} has a row longer than {BLOCK_SIZE:,} bytes, the limit") from error
+        raise DataError(f"{self.source.path} is not a table of text: {_short(text)}") from error
 
     def _ragged(self, text: str) -> DataError:
-        with self.source.open() as stream:
-            rows = csv.reader(_lines(stream), delimiter=_separator(self.source, self.delimiter))
+        with self.source.open() as stream, suppress(csv.Error):
+            rows = self._rows(stream)
             width = len(next(rows))
             for row in rows:
                 if row and len(row) != width:
@@ -147,18 +156,28 @@ class _Explained:
                     return DataError(
                         f"{self.source.path}, line {rows.line_num}: {fields} where the header has {width} columns"
                     )
-        return DataError(f"{self.source.path} has a row of another length than its header: {text}")
+        return DataError(f"{self.source.path} has a row of another length than its header: {_short(text)}")
 
     def _bad_value(self, column: str, value: str) -> DataError:
-        with self.source.open() as stream:
-            rows = csv.reader(_lines(stream), delimiter=_separator(self.source, self.delimiter))
+        line = None
+        with self.source.open() as stream, suppress(csv.Error):
+            rows = self._rows(stream)
             place = next(rows).index(column)
             line = next((rows.line_num for row in rows if len(row) > place and row[place] == value), None)
         where = f"{self.source.path}, line {line}" if line else str(self.source.path)
         return DataError(
-            f"{where}: column {column!r} needs numbers, as in the rows before; got {value!r} "
+            f"{where}: column {column!r} needs numbers, as in the rows before; got {_short(value)!r} "
             f"(to read the column as text: types={{{column!r}: 'text'}})"
         )
+
+    def _rows(self, stream: Any) -> Any:
+        # Bytes that are not UTF-8 may stand in another line than the fault that is looked for. Python's reader raises
+        # csv.Error for fields beyond its limit, which pyarrow reads; then the line is not known.
+        return csv.reader(_lines(stream, "surrogateescape"), delimiter=_separator(self.source, self.delimiter))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _not_utf8(source: Source) -> DataError:
@@ -173,8 +192,8 @@ def _not_utf8(source: Source) -> DataError:
     return DataError(f"{source.path} needs text in UTF-8; got bytes that are not")
 
 
-def _lines(stream: Any) -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def _lines(stream: Any, errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
 
 
 def _separator(source: Source, delimiter: str | None) -> str:
@@ -190,7 +209,8 @@ def _parse_options(source: Source, delimiter: str | None) -> Any:
 
 
 def _convert_options(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
-    known = {name: kind for name, kind in types.items() if name in columns}
+    wanted = set(columns)
+    known = {name: kind for name, kind in types.items() if name in wanted}
     return _module().ConvertOptions(
         include_columns=list(columns), column_types=known, null_values=MISSING, strings_can_be_null=True
     )

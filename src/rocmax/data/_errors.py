@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 
 
@@ -12,7 +13,8 @@ class DataError(ValueError):
 
 def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -> None:
     """Refuse names that the file does not have."""
-    missing = [name for name in wanted if name not in present]
+    known = set(present)
+    missing = [name for name in wanted if name not in known]
     if not missing:
         return
     near = difflib.get_close_matches(missing[0], present, 1)
@@ -22,7 +24,7 @@ def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -
 
 def check_distinct(path: object, names: Sequence[str]) -> None:
     """Refuse a header that names two columns alike."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise DataError(f"{path} needs columns of different names; got {_listed(twice)} more than once")
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
+from rocmax._unpack import beyond_limit, unpack_limit
 from rocmax.data._errors import DataError
 
 FORMATS = {
@@ -30,20 +31,34 @@ class Source(NamedTuple):
     path: Path
     format: Literal["csv", "tsv", "parquet", "svmlight"]
     compression: str | None
+    limit: int | None = None
+
+    def limited(self, max_bytes: int | None) -> Source:
+        """Return the source with a limit on what a compressed file may unpack to; other files have none."""
+        if self.compression is None:
+            unpack_limit(0, max_bytes)
+            return self
+        return self._replace(limit=unpack_limit(self.path.stat().st_size, max_bytes))
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the content, unpacked, for Python; what cannot be unpacked is a DataError."""
-        with self.native() as stream:
+        with self._unpacked() as stream:
             yield cast(BinaryIO, io.BufferedReader(stream))
 
     @contextmanager
     def native(self) -> Iterator[Any]:
         """Open the content, unpacked, for pyarrow, which reads its own files faster than Python's."""
+        with self._unpacked() as stream:
+            yield stream if self.limit is None else arrow().PythonFile(stream, mode="r")
+
+    @contextmanager
+    def _unpacked(self) -> Iterator[Any]:
         pa = arrow()
         try:
             with pa.input_stream(str(self.path), compression=self.compression) as stream:
-                yield stream
+                limit = self.limit
+                yield stream if limit is None else Bounded(stream, limit, beyond_limit(self.path, limit))
         except OSError as error:
             raise self.broken(error) from error
 
@@ -63,13 +78,36 @@ class Source(NamedTuple):
         return DataError(f"{self.path} cannot be read: {error.strerror or error}")
 
 
+class Bounded(io.RawIOBase):
+    """A stream that raises DataError once more than ``limit`` bytes were read from it."""
+
+    def __init__(self, stream: Any, limit: int, message: str) -> None:
+        self._stream, self._limit, self._message = stream, limit, message
+        self._count = 0
+
+    def readable(self) -> bool:
+        """Say that this is a stream to read from, which io needs to know."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer and count."""
+        count = self._stream.readinto(buffer)
+        self._count += count
+        if self._count > self._limit:
+            raise DataError(self._message)
+        return count
+
+
 def find_source(path: str | Path) -> Source:
     """Check that the file is there and tell its format by its name."""
     path = Path(path)
-    if path.is_dir():
-        raise DataError(f"{path} is a directory; give one file")
-    if not path.exists():
-        raise DataError(f"{path} does not exist")
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a directory; give one file")
+        if not path.exists():
+            raise DataError(f"{path} does not exist")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
     kind = suffixes[-2 if compression else -1] if len(suffixes) > bool(compression) else ""

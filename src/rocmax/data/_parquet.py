@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rocmax._unpack import beyond_limit, unpack_limit
 from rocmax.data._errors import DataError, check_distinct
 from rocmax.data._files import Source, arrow
 
@@ -29,8 +30,16 @@ def parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
-        except (OSError, pa.ArrowInvalid) as error:
+        except (OSError, pa.ArrowException) as error:
             raise DataError(f"{source.path} is damaged: {error}") from error
+
+
+def check_size(source: Source, columns: Sequence[str], max_bytes: int | None) -> None:
+    """Raise DataError if the columns take more memory than the limit: a few bytes can stand for many equal values."""
+    limit = unpack_limit(source.path.stat().st_size, max_bytes)
+    with _open(source) as file:
+        if 8 * file.metadata.num_rows * len(columns) > limit:
+            raise DataError(beyond_limit(source.path, limit))
 
 
 def _open(source: Source) -> Any:
@@ -40,5 +49,5 @@ def _open(source: Source) -> Any:
     try:
         # Read ahead, all row groups stay in memory until the file is closed.
         return pyarrow.parquet.ParquetFile(source.path, pre_buffer=False)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise DataError(f"{source.path} is not a parquet file, as its name says: {error}") from error

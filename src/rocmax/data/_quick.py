@@ -66,6 +66,8 @@ def _parse(source: Source, layout: Layout, n_rows: int | None = None) -> Any | N
                 file,
                 sep=layout.separator,
                 engine="c",
+                header=0,
+                names=list(layout.names),  # pandas has names of its own for columns without one
                 dtype={name: str for name, kind in layout.kinds.items() if kind == "text"},
                 na_values=list(layout.missing),
                 keep_default_na=False,
@@ -75,21 +77,21 @@ def _parse(source: Source, layout: Layout, n_rows: int | None = None) -> Any | N
         return None
     if frame.shape[1] != len(layout.names) or not isinstance(frame.index, pd.RangeIndex):
         return None
-    frame.columns = list(layout.names)
     if list(layout.wanted) != list(layout.names):
         frame = frame[list(layout.wanted)]
-    return frame if all(_is_clear(frame[name], name, layout) for name in layout.wanted) else None
+    # A column of a frame takes longer to get than a wide row of numbers to parse.
+    doubtful = [
+        name
+        for name, dtype in zip(layout.wanted, frame.dtypes, strict=True)
+        if dtype.kind not in "bif" and layout.kinds.get(name) != "text"
+    ]
+    return frame if all(_is_clear(frame[name], layout.kinds.get(name), layout) for name in doubtful) else None
 
 
-def _is_clear(column: Any, name: str, layout: Layout) -> bool:
-    """Whether a column is what was declared, or else numbers, booleans, or text that can be nothing else."""
+def _is_clear(column: Any, kind: str | None, layout: Layout) -> bool:
+    """Whether a column that holds no numbers or booleans is text that can be nothing else."""
     import pandas as pd
 
-    kind = layout.kinds.get(name)
-    if kind == "text":
-        return True
-    if column.dtype.kind in "bif":
-        return True
     if kind == "number" or not (
         isinstance(column.dtype, pd.StringDtype) or pd.api.types.infer_dtype(column, skipna=True) == "string"
     ):

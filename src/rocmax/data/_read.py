@@ -54,6 +54,7 @@ def read_table(
     delimiter: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    max_bytes: int | None = None,
 ) -> Table:
     r"""Read a whole file.
 
@@ -72,8 +73,11 @@ def read_table(
         What separates the fields of a text table; by default a comma, or a tab in tsv files.
     n_features : int, optional
         Number of features of an svmlight file; by default the largest index.
-    zero_based : bool
+    zero_based : bool, default=False
         Whether an svmlight file counts its features from 0, not 1.
+    max_bytes : int or None, default=None
+        A compressed file is refused if it unpacks to more than this, and parquet if its columns take more. None
+        stands for 256 MiB, or 100 times the size of the file if that is more. Other files have no limit.
 
     Returns
     -------
@@ -97,13 +101,14 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    source = find_source(path)
+    source = find_source(path).limited(max_bytes)
     if source.format == "svmlight":
         _no_names(source, target, columns)
-        return Table(*_svmlight.read(source, n_features, zero_based))
+        return _labelled(source, *_svmlight.read(source, n_features, zero_based))
     names, declared = _resolve(source, target, columns, types, delimiter)
     if source.format == "parquet":
         pa = arrow()
+        _parquet.check_size(source, names, max_bytes)
         table = pa.concat_tables(_parquet.parts(source, names))
     else:
         frame = _csv.read_quickly(source, names, types or {}, delimiter)
@@ -179,7 +184,8 @@ def iter_batches(
     source = find_source(path)
     if source.format == "svmlight":
         _no_names(source, target, columns)
-        parts: Iterator[Any] = _svmlight.parts(source, n_features, zero_based)
+        pairs = _svmlight.parts(source, n_features, zero_based)
+        parts: Iterator[Any] = (_labelled(source, *pair) for pair in pairs)
     else:
         names, declared = _resolve(source, target, columns, types, delimiter)
         pieces = (
@@ -221,21 +227,40 @@ def _from_frame(frame: Any, target: str | None) -> Table:
     labels = None
     if target is not None:
         labels, frame = frame[target].to_numpy(), frame.drop(columns=target)
-    whole = [name for name, dtype in frame.dtypes.items() if dtype.kind in "bi"]
-    return Table(frame.astype(dict.fromkeys(whole, np.float64)), labels)
+    kinds = np.array([dtype.kind for dtype in frame.dtypes])
+    if np.isin(kinds, ["b", "i", "f"]).all():
+        return Table(frame.astype(np.float64), labels)
+    whole = frame.columns[np.isin(kinds, ["b", "i"])]
+    return Table(frame.astype(dict.fromkeys(whole, np.float64)) if whole.size else frame, labels)
 
 
 def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features of a few types and labels."""
-    labels = None
-    if target is not None:
-        column = table.column(target)
-        if column.null_count:
-            raise DataError(f"{source.path} needs a label in each row; column {target!r} lacks {column.null_count}")
-        labels = column.to_pandas().to_numpy()
-        table = table.drop_columns([target])
-    plain = [_plain(source, table.column(name), name, types.get(name)) for name in table.column_names]
-    return Table(arrow().table(plain, names=table.column_names).to_pandas(), labels)
+    pa, labels = arrow(), None
+    names, columns = table.column_names, table.columns
+    try:
+        if target is not None:
+            labels = _labels(source, columns.pop(names.index(target)), target)
+            names.remove(target)
+        plain = [_plain(source, column, name, types.get(name)) for name, column in zip(names, columns, strict=True)]
+        return Table(pa.table(plain, names=names).to_pandas(), labels)
+    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+        raise DataError(f"{source.path} is damaged, or has values out of range: {error}") from error
+
+
+def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
+    labels = column.to_pandas().to_numpy()
+    lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
+    if lacking:
+        raise DataError(f"{source.path} needs a label in each row; column {target!r} lacks {lacking}")
+    return labels
+
+
+def _labelled(source: Source, X: Any, y: NDArray[Any]) -> Table:
+    lacking = int(np.count_nonzero(np.isnan(y)))
+    if lacking:
+        raise DataError(f"{source.path} needs a label in each row; {lacking} are not numbers")
+    return Table(X, y)
 
 
 def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:

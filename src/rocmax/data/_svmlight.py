@@ -13,6 +13,7 @@ from rocmax.data._errors import DataError
 from rocmax.data._files import Source
 
 BLOCK_SIZE = 1 << 23
+MAX_LINE = 1 << 28
 _LINE = re.compile(rb"\s*(#.*)?$|\s*[^\s:#]+(\s+(qid|\d+):[^\s:#]+)*\s*(#.*)?$")
 
 
@@ -36,7 +37,10 @@ def _parsed(source: Source, n_features: int | None, zero_based: bool) -> Iterato
     rows = 0
     with source.open() as stream:
         while block := stream.read(BLOCK_SIZE):
-            X, y = _parse(source, io.BytesIO(block + stream.readline()), n_features, zero_based)
+            rest = stream.readline(MAX_LINE)
+            if len(rest) == MAX_LINE:
+                raise DataError(f"{source.path} has a line longer than {MAX_LINE:,} bytes, the limit")
+            X, y = _parse(source, io.BytesIO(block + rest), n_features, zero_based)
             if y.size:
                 rows += y.size
                 yield X, y
@@ -47,16 +51,18 @@ def _parsed(source: Source, n_features: int | None, zero_based: bool) -> Iterato
 def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
     try:
         return load_svmlight_file(content, n_features=n_features, zero_based=zero_based)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise _explained(source, error, n_features) from error
 
 
-def _explained(source: Source, error: ValueError, n_features: int | None) -> DataError:
+def _explained(source: Source, error: Exception, n_features: int | None) -> DataError:
     text = str(error)
     if "index 0" in text:
         return DataError(f"{source.path} counts its features from 0; pass zero_based=True")
     if "n_features was set" in text:
         return DataError(f"{source.path} has more than the {n_features} features asked for")
+    if isinstance(error, OverflowError):
+        return DataError(f"{source.path} has a feature index beyond the range of integers")
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
             if not _LINE.match(line):

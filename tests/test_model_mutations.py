@@ -1,0 +1,275 @@
+"""Model files that were changed: they load to the same model or are refused, and nothing else happens."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import rocmax
+from rocmax import _unpack
+from rocmax._unpack import unpack_limit
+from rocmax.model_io import ModelFileError, load_with_facts
+
+
+def rows():
+    y = np.arange(60) % 3 == 0
+    return np.random.default_rng(0).normal(size=(60, 3)) + y[:, None], np.where(y, "fraud", "ok")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "m.rocmax"
+    rocmax.save(rocmax.AUCClassifier().fit(*rows()), path, about={"seed": 1})
+    return path
+
+
+def unzipped(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", method) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return content.getvalue()
+
+
+def rewrite(path, out, change, method=zipfile.ZIP_DEFLATED):
+    """Change the members of the inner archive, with a header whose checksum fits."""
+    members = unzipped(path.read_bytes())
+    inner = unzipped(members["model.skops"])
+    change(inner)
+    members["model.skops"] = zipped(inner, method)
+    header = json.loads(members["rocmax.json"])
+    header["sha256"] = hashlib.sha256(members["model.skops"]).hexdigest()
+    out.write_bytes(zipped({**members, "rocmax.json": json.dumps(header)}, zipfile.ZIP_STORED))
+    return out
+
+
+def same_or_refused(path, saved):
+    """Whether a file was refused; if it was not, it has to hold the saved model."""
+    try:
+        model = rocmax.load(path)
+    except ModelFileError:
+        return True
+    np.testing.assert_array_equal(model.coef_, rocmax.load(saved).coef_)
+    return False
+
+
+def test_bytes_that_flip_and_files_that_end_early(saved, tmp_path):
+    rng, content = np.random.default_rng(0), saved.read_bytes()
+    path, refused = tmp_path / "m.rocmax", 0
+    for _ in range(150):
+        changed = bytearray(content)
+        for place in rng.integers(0, len(content), rng.integers(1, 4)):
+            changed[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(changed)
+        refused += same_or_refused(path, saved)
+    for size in rng.integers(0, len(content), 50):
+        path.write_bytes(content[:size] + content[size + 1 :][: int(rng.integers(2)) * 10**6])
+        refused += same_or_refused(path, saved)
+    assert refused > 150
+
+
+@pytest.mark.parametrize("member", ["rocmax.json", "model.skops"])
+def test_headers_of_the_archive(saved, tmp_path, member):
+    """Flags, methods, checksums and sizes in the central directory, one after the other."""
+    content = saved.read_bytes()
+    start = content.rindex(b"PK\x01\x02", 0, content.rindex(member.encode()))
+    for place in range(start, start + 46):
+        for value in (0x01, 0x0C, 0x0E, 0xFF):
+            changed = bytearray(content)
+            changed[place] = value
+            (tmp_path / "m.rocmax").write_bytes(changed)
+            same_or_refused(tmp_path / "m.rocmax", saved)
+
+
+def test_an_encrypted_archive(saved, tmp_path):
+    changed = bytearray(saved.read_bytes())
+    changed[6] |= 1  # in front of the first member, and in the directory at the end
+    changed[changed.rindex(b"PK\x01\x02", 0, changed.rindex(b"rocmax.json")) + 8] |= 1
+    (tmp_path / "m.rocmax").write_bytes(changed)
+    with pytest.raises(ModelFileError, match=r"is not a model file that rocmax saved: .*encrypted"):
+        rocmax.load(tmp_path / "m.rocmax")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions(saved, tmp_path, method):
+    (tmp_path / "m.rocmax").write_bytes(zipped(unzipped(saved.read_bytes()), method))
+    with pytest.raises(ModelFileError, match="compressed by method"):
+        rocmax.load(tmp_path / "m.rocmax")
+    rewrite(saved, tmp_path / "n.rocmax", lambda inner: None, method)
+    with pytest.raises(ModelFileError, match="compressed by method"):
+        rocmax.load(tmp_path / "n.rocmax")
+
+
+def test_members_that_are_renamed_removed_or_doubled(saved, tmp_path):
+    path, members = tmp_path / "m.rocmax", unzipped(saved.read_bytes())
+    for name in members:
+        path.write_bytes(zipped({("other" if key == name else key): value for key, value in members.items()}))
+        with pytest.raises(ModelFileError, match=f"it has no '{name}'"):
+            rocmax.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("model.skops", members["model.skops"])
+    with pytest.raises(ModelFileError, match=r"two members are named 'model\.skops'"):
+        rocmax.load(path)
+    for name in unzipped(members["model.skops"]):
+        rewrite(saved, path, lambda inner, name=name: inner.pop(name))
+        with pytest.raises(ModelFileError):
+            rocmax.load(path)
+
+
+def test_a_changed_model_does_not_fit_its_checksum(saved, tmp_path):
+    members = unzipped(saved.read_bytes())
+    inner = unzipped(members["model.skops"])
+    inner["schema.json"] = inner["schema.json"].replace(b'"1.0"', b'"2.0"')
+    (tmp_path / "m.rocmax").write_bytes(zipped({**members, "model.skops": zipped(inner)}))
+    with pytest.raises(ModelFileError, match="was changed after it was saved: its checksum is another"):
+        rocmax.load(tmp_path / "m.rocmax")
+
+
+def test_nesting_beyond_any_depth(saved, tmp_path):
+    deep = b"[" * 100_000 + b"]" * 100_000
+    members = unzipped(saved.read_bytes())
+    (tmp_path / "m.rocmax").write_bytes(zipped({**members, "rocmax.json": deep}))
+    with pytest.raises(ModelFileError, match="is not a model file"):
+        rocmax.load(tmp_path / "m.rocmax")
+    rewrite(saved, tmp_path / "n.rocmax", lambda inner: inner.update({"schema.json": deep}))
+    with pytest.raises(ModelFileError, match="is damaged or was changed: RecursionError"):
+        rocmax.load(tmp_path / "n.rocmax")
+
+
+ODD = [None, True, -1, 2**70, 1e308, "", "numpy", "os.system", [], [[]], {}, {"file": "x"}]
+
+
+def nodes(value):
+    """All dicts and lists in a schema, with the keys or places in them."""
+    found, waiting = [], [value]
+    while waiting:
+        node = waiting.pop()
+        places = list(node) if isinstance(node, dict) else range(len(node))
+        found += [(node, place) for place in places]
+        waiting += [node[place] for place in places if isinstance(node[place], dict | list)]
+    return found
+
+
+def test_edits_of_the_schema(saved, tmp_path):
+    """With a checksum that fits, a file may hold another model; everything else is a ModelFileError."""
+    rng, path, refused = np.random.default_rng(1), tmp_path / "m.rocmax", 0
+
+    def edit(inner):
+        schema = json.loads(inner["schema.json"])
+        node, place = (found := nodes(schema))[rng.integers(len(found))]
+        if rng.random() < 0.3 and isinstance(node, dict):
+            del node[place]
+        elif rng.random() < 0.3:
+            other, key = found[rng.integers(len(found))]
+            node[place] = json.loads(json.dumps(other[key]))
+        else:
+            node[place] = ODD[rng.integers(len(ODD))]
+        inner["schema.json"] = json.dumps(schema).encode()
+
+    for _ in range(150):
+        rewrite(saved, path, edit)
+        try:
+            assert hasattr(rocmax.load(path), "get_params")
+        except ModelFileError:
+            refused += 1
+    assert refused > 50
+
+
+def test_no_model_in_the_file(saved, tmp_path):
+    def edit(inner):
+        schema = json.loads(inner["schema.json"])
+        number = {
+            "__class__": "str",
+            "__module__": "builtins",
+            "__loader__": "JsonNode",
+            "content": "3",
+            "is_json": True,
+        }
+        inner["schema.json"] = json.dumps({**number, "protocol": schema["protocol"]}).encode()
+
+    with pytest.raises(ModelFileError, match="holds no model, but a value of type int"):
+        rocmax.load(rewrite(saved, tmp_path / "m.rocmax", edit))
+
+
+def test_the_default_limit():
+    assert unpack_limit(0, None) == 2**28
+    assert unpack_limit(10**7, None) == 10**9
+
+
+def test_a_small_file_does_not_fill_the_memory(saved, tmp_path, monkeypatch):
+    """Zeros, a false size, and zeros within the model itself."""
+    monkeypatch.setattr(_unpack, "LEAST_LIMIT", 2**24)
+    zeros, path = bytes(2**24 + 1), tmp_path / "m.rocmax"
+    members = unzipped(saved.read_bytes())
+    path.write_bytes(zipped({**members, "model.skops": zeros}))
+    assert path.stat().st_size < 10**5
+    with pytest.raises(ModelFileError, match=r"unpacks to more than 16,777,216 bytes.*max_bytes=.*--max-bytes"):
+        rocmax.load(path)
+    changed = bytearray(path.read_bytes())
+    place = changed.rindex(b"PK\x01\x02") + 24
+    changed[place : place + 4] = struct.pack("<I", 1000)
+    path.write_bytes(changed)
+    with pytest.raises(ModelFileError, match="is not a model file"):
+        rocmax.load(path)
+    rewrite(saved, path, lambda inner: inner.update({"more.npy": zeros}))
+    with pytest.raises(ModelFileError, match="unpacks to more than"):
+        rocmax.load(path)
+
+
+def test_arrays_named_many_times_and_archives_inside_count(saved, tmp_path):
+    def repeat(inner):
+        inner["more.npy"] = bytes(10**6)
+        schema = json.loads(inner["schema.json"])
+        schema["more"] = [{"file": "more.npy"}] * 20
+        inner["schema.json"] = json.dumps(schema).encode()
+
+    def nest(inner):
+        sparse = io.BytesIO()
+        scipy.sparse.save_npz(sparse, scipy.sparse.csr_matrix(np.zeros((10**6, 1))))
+        inner["more.npz"] = sparse.getvalue()
+        schema = json.loads(inner["schema.json"])
+        schema["more"] = {"file": "more.npz"}
+        inner["schema.json"] = json.dumps(schema).encode()
+
+    for change in (repeat, nest):
+        rewrite(saved, tmp_path / "m.rocmax", change)
+        with pytest.raises(ModelFileError, match=r"unpacks to more than 3,000,000 bytes"):
+            rocmax.load(tmp_path / "m.rocmax", max_bytes=3 * 10**6)
+
+
+def test_the_limit_can_be_set(saved):
+    assert load_with_facts(saved, max_bytes=10**6)[1] == {"seed": 1}
+    with pytest.raises(ModelFileError, match="unpacks to more than 100 bytes"):
+        rocmax.load(saved, max_bytes=100)
+    for value in (0, -1, 2.5, True, "1"):
+        with pytest.raises(ValueError, match="max_bytes needs an integer of at least 1"):
+            rocmax.load(saved, max_bytes=value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read: File name too long"):
+        rocmax.load(tmp_path / ("m" * 300))
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(ModelFileError, match="cannot be read: Not a directory"):
+        rocmax.load(tmp_path / "file" / "m.rocmax")
+    (tmp_path / "secret").write_bytes(b"x")
+    (tmp_path / "secret").chmod(0)
+    if not os.access(tmp_path / "secret", os.R_OK):  # an administrator may read it
+        with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
+            rocmax.load(tmp_path / "secret")
