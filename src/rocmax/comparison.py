@@ -23,7 +23,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 
+from rocmax._atomic import append_line, check_output
+
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# How each line of a store begins.
+_LINE_START = b'{"key": '
 
 
 def compare(
@@ -104,6 +109,7 @@ def compare(
     >>> sorted(table.index), list(table.columns)
     (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
     """
+    _pandas()
     if not estimators:
         raise ValueError("estimators needs at least one entry; got none")
     unknown = set(param_grids or {}) - set(estimators)
@@ -177,7 +183,7 @@ def _run(
     groups = None if groups is None else np.asarray(groups)
     data = content_hash((X, y, groups)) if store is not None else ""
     keys = [task.key(data) for task in tasks]
-    known = _stored(store)
+    known = {} if store is None else read_store(store)
     todo = [i for i, key in enumerate(keys) if key not in known]
     if progress is not None:
         progress(len(tasks) - len(todo))
@@ -192,29 +198,54 @@ def _run(
                 "score": score,
                 "seconds": seconds,
             }
-            with Path(store).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            append_line(store, json.dumps(line))
         if progress is not None:
             progress(1)
     return [(task.name, task.number, *known[key]) for task, key in zip(tasks, keys, strict=True)]
 
 
-def _stored(store: str | Path | None) -> dict[str, tuple[float, float]]:
-    if store is None or not Path(store).exists():
+def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
+    """Return the results in a store, none if it does not exist.
+
+    Parameters
+    ----------
+    store : str or Path
+        The file.
+
+    Returns
+    -------
+    dict of str to tuple of float
+        Score and seconds by key.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one that :func:`compare` wrote.
+    """
+    path = Path(store)
+    check_output(path)
+    if not path.exists():
         return {}
+    if not path.is_file():
+        raise ValueError(f"{path} is not an ordinary file, which results need that are kept")
     known = {}
-    for line in Path(store).read_text(encoding="utf-8").splitlines():
-        try:
-            entry = json.loads(line)
-            known[entry["key"]] = (entry["score"], entry["seconds"])
-        except (ValueError, KeyError, TypeError):
-            continue  # the last line of a run that was killed; that fit is done again
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
+                raise ValueError(
+                    f"{path} is not a file of results that compare wrote (see its line {number}); "
+                    "give a new name, or that of such a file"
+                )
+            try:
+                entry = json.loads(line)
+                known[entry["key"]] = (entry["score"], entry["seconds"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that was cut when a run was killed; that fit is done again
     return known
 
 
 def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
-    import pandas as pd
-
+    pd = _pandas()
     scores = {name: np.full(n_splits, np.nan) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name, number, score, time in results:
@@ -238,3 +269,11 @@ def _wilcoxon(differences: NDArray[np.float64]) -> float:
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences).pvalue)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"the table of a comparison needs pandas: pip install 'rocmax[data]' ({error})") from error
+    return pandas

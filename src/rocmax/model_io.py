@@ -15,10 +15,31 @@ from typing import Any
 import sklearn
 
 import rocmax
-from rocmax._atomic import atomic_path
+from rocmax._atomic import output_file
 
 # Changes when older files can no longer be read.
 FORMAT = 1
+# What `rocmax fit` keeps with a model, and the other commands need.
+FACTS = frozenset(
+    [
+        "target",
+        "positive",
+        "negative",
+        "features",
+        "n_features",
+        "zero_based",
+        "min_fpr",
+        "max_fpr",
+        "measure",
+        "model",
+        "confidence",
+        "tuning",
+        "seed",
+        "rows",
+        "versions",
+        "fitted",
+    ]
+)
 # Where the classes that models are made of live: estimators, and what a stream keeps between its batches.
 _HOMES = (
     "rocmax.estimators.",
@@ -83,7 +104,7 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "scikit-learn": sklearn.__version__,
         "about": about or {},
     }
-    with atomic_path(path) as part, zipfile.ZipFile(part, "w") as archive:
+    with output_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
         archive.writestr("model.skops", content)
 
@@ -134,6 +155,17 @@ def load_with_facts(path: str | Path) -> tuple[Any, dict[str, Any]]:
         raise
     except Exception as error:  # whatever skops meets in a file that was changed
         raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+
+
+def load_fitted(path: str | Path) -> tuple[Any, dict[str, Any]]:
+    """Load a model that ``rocmax fit`` saved and its facts; raise ModelFileError if it was saved without them."""
+    model, about = load_with_facts(path)
+    if not about.keys() >= FACTS:
+        raise ModelFileError(
+            f"{path} was not saved by `rocmax fit` but from Python: it does not say which columns it needs and which "
+            "class is positive. Use it in Python: rocmax.load"
+        )
+    return model, about
 
 
 def _unpack(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -12,7 +12,7 @@ from rocmax import metrics
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.metrics._registry import find_measure
-from rocmax.model_io import load_with_facts
+from rocmax.model_io import load_fitted
 from rocmax.tabular import Target, known_target, positive_scores
 
 MEASURES = ("partial_auc", "roc_auc", "tpr_at_fpr", "break_even_point")
@@ -33,7 +33,7 @@ class Scored(NamedTuple):
 
 def score_file(model_path: Path, data_path: Path, target: str | None, delimiter: str | None) -> Scored:
     """Load a model and score a file with labels."""
-    model, about = load_with_facts(model_path)
+    model, about = load_fitted(model_path)
     target = target or about["target"]
     names = read_columns(data_path, delimiter=delimiter)
     if names is None:
