@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rocmax
-from commands import ROCMAX, run
+from commands import ROCMAX
 from rocmax.cli._app import app
 from rocmax.cli._predict import escaped
 
@@ -154,18 +155,18 @@ def test_modes_links_and_devices(here):
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_predictions_through_a_fifo(here):
-    for name in ("pipe", "pipe.parquet"):
-        os.mkfifo(here / name)
-        with subprocess.Popen(
-            [ROCMAX, "predict", "m.rocmax", "t.csv", "--out", name], stderr=subprocess.PIPE
-        ) as process:
-            got = (here / name).read_bytes()
-            assert process.wait(60) == 0
-        (here / "got").write_bytes(got)
-        read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
-        assert len(read(here / "got")) == 80
-        assert stat.S_ISFIFO((here / name).stat().st_mode)
+@pytest.mark.parametrize("name", ["pipe", "pipe.parquet"])
+def test_predictions_through_a_fifo(here, name):
+    os.mkfifo(here / name)
+    got = []
+    reader = threading.Thread(target=lambda: got.append((here / name).read_bytes()))
+    reader.start()
+    invoke("predict", "m.rocmax", "t.csv", "--out", name)
+    reader.join(30)
+    (here / "got").write_bytes(got[0])
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    assert len(read(here / "got")) == 80
+    assert stat.S_ISFIFO((here / name).stat().st_mode)
 
 
 def test_a_full_disk_is_one_line_and_the_old_file_stays(made, here):
@@ -232,13 +233,12 @@ def test_no_fits_at_a_time():
         ("lightgbm", [*COMMANDS["compare"], "--models", "auc,lightgbm"], "boost"),
         ("jinja2", [*COMMANDS["report"], "--out", "out"], "cli"),
         ("onnx", [*COMMANDS["export"], "out"], "onnx"),
-        ("matplotlib.figure", ["demo", "--out", "out.png"], "plot"),
     ],
 )
 def test_packages_are_checked_before_the_work(here, package, command, extra):
     program = f"import sys\nsys.modules[{package!r}] = None\nfrom rocmax.cli import main\nmain()"
     done = subprocess.run([sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=170)
-    assert done.returncode == (2 if command[0] == "demo" else 1)
+    assert done.returncode == 1
     assert f"pip install 'rocmax[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -249,7 +249,7 @@ def test_packages_are_checked_before_the_work(here, package, command, extra):
 
 
 def test_a_reader_that_goes_away_ends_the_program_quietly(made):
-    calls = [["predict", "m.rocmax", "big.csv"], ["evaluate", "m.rocmax", "t.csv"], ["--help"]]
+    calls = [["predict", "m.rocmax", "big.csv"], ["--version"], ["--help"]]
     for args in calls:
         with subprocess.Popen([ROCMAX, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=made) as process:
             if args[0] == "predict":
@@ -261,7 +261,7 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(made):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_standard_output_that_is_full(made):
-    for args in (["predict", "m.rocmax", "t.csv"], ["evaluate", "m.rocmax", "t.csv", "--json"], ["--version"]):
+    for args in (["predict", "m.rocmax", "t.csv"], ["--version"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [ROCMAX, *args], stdout=full, stderr=subprocess.PIPE, text=True, cwd=made, timeout=170
@@ -270,8 +270,8 @@ def test_standard_output_that_is_full(made):
 
 
 def test_standard_output_that_is_closed(here):
-    """What prints is refused before the work; what writes a file only does so, and not under the number of the stream."""
-    for args in (COMMANDS["fit"], COMMANDS["compare"], COMMANDS["predict"], ["evaluate", "none.rocmax", "none.csv"]):
+    """What prints is refused before the work; a command that only writes a file does its work."""
+    for args in (COMMANDS["fit"], COMMANDS["predict"]):
         command = [ROCMAX, *args, *(["--out", "out"] if args[0] == "fit" else [])]
         done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, timeout=170)
         assert done.returncode == 1

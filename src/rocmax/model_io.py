@@ -15,7 +15,7 @@ from typing import Any
 import sklearn
 
 import rocmax
-from rocmax._atomic import output_file
+from rocmax._atomic import write_file
 
 # Changes when older files can no longer be read.
 FORMAT = 1
@@ -104,9 +104,11 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "scikit-learn": sklearn.__version__,
         "about": about or {},
     }
-    with output_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+    packed = io.BytesIO()  # a device has no places, which an archive is made of
+    with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
         archive.writestr("model.skops", content)
+    write_file(path, packed.getvalue())
 
 
 def load(path: str | Path) -> Any:

@@ -209,15 +209,15 @@ def compare(
     verbose: Verbose = False,
 ) -> None:
     """Compare models on the same random splits, each tuned alike."""
-    from rocmax.cli import _compare
-    from rocmax.comparison import read_store
-
     names = [_one_of("--models", name.strip(), (*SAVED, "lightgbm")) for name in models.split(",")]
     window, chosen = _window(min_fpr, max_fpr), _measure(measure, max_fpr)
     if jobs == 0:
         raise typer.BadParameter("--jobs needs a number of fits at a time, or -1 for all cores; got 0")
     if "lightgbm" in names:
         need("lightgbm")
+    from rocmax.cli import _compare
+    from rocmax.comparison import read_store
+
     if resume is not None:
         read_store(resume)  # before the work: an error if the file holds something else
     with working(f"reading {data}"):

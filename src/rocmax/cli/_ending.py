@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from rocmax._atomic import remove_parts
 
 # What a shell reports of a program that SIGPIPE ended.
 BROKEN_PIPE = 141
+# What writing to a stream, which has no name, can give.
+STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 def run(program: Callable[[], int]) -> NoReturn:
@@ -31,9 +34,21 @@ def run(program: Callable[[], int]) -> NoReturn:
     except BrokenPipeError:
         _drop_stdout()
         code = BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in STREAM_ERRORS:
+            raise
+        code = _refused_by_stdout(error)
     except SystemExit as stop:
         code = _exit_code(stop)
     sys.exit(code)
+
+
+def error_text(error: BaseException) -> str:
+    """Return what a user is told about an error."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    place = error.filename or ("standard output" if error.errno in STREAM_ERRORS else None)
+    return error.strerror if place is None else f"{place}: {error.strerror}"
 
 
 def _open_closed_streams() -> None:
@@ -62,15 +77,16 @@ def _exit_code(stop: SystemExit) -> int | str | None:
         _drop_stdout()
         return BROKEN_PIPE
     except OSError as error:
+        if stop.code == 0:
+            return _refused_by_stdout(error)
         _drop_stdout()
-        sys.stderr.write(f"Error: standard output: {error.strerror}\n")
-        return 1
+        return stop.code
     # The parser of the command line turns a broken pipe into an exit.
     if isinstance(stop.__context__, BrokenPipeError):
         _drop_stdout()
         return BROKEN_PIPE
     if stop.code == 128 + signal.SIGINT:
-        sys.stderr.write("Interrupted\n")
+        _tell("Interrupted")
     return stop.code
 
 
@@ -91,6 +107,17 @@ def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     """End without tidying up: the user has asked again."""
     remove_parts()
     os._exit(128 + number)
+
+
+def _refused_by_stdout(error: OSError) -> int:
+    _drop_stdout()
+    _tell(f"Error: {error_text(error)}")
+    return 1
+
+
+def _tell(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(line + "\n")
 
 
 def _drop_stdout() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import importlib
 import os
@@ -18,12 +17,11 @@ from typing import Any
 import typer
 
 from rocmax._atomic import check_output, same_file
+from rocmax.cli._ending import error_text
 from rocmax.cli._screen import screen
 
 # Errors whose text is meant for the user; anything else is a fault of the program and shows where.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
-# What writing to a stream without a name can give.
-STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
 # Options that name files to write; every other path of a command is read.
 OUTPUTS = {"out": "--out", "resume": "--resume"}
 # What a package is for, and the extra that brings it.
@@ -68,7 +66,7 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
             except USER_ERRORS as error:
                 if options.get("verbose"):
                     traceback.print_exc()
-                screen.print(f"Error: {_text(error)}")
+                screen.print(f"Error: {error_text(error)}")
                 raise typer.Exit(1) from None
 
         return run
@@ -120,13 +118,6 @@ def _check_stdout(inputs: list[Path]) -> None:
     for path in inputs:
         if stat.S_ISREG(out.st_mode) and path.exists() and os.path.samestat(out, path.stat()):
             raise ValueError(f"standard output goes to the input {path}; direct it to another file")
-
-
-def _text(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        place = error.filename or ("standard output" if error.errno in STREAM_ERRORS else None)
-        return error.strerror if place is None else f"{place}: {error.strerror}"
-    return str(error)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
