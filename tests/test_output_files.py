@@ -300,7 +300,8 @@ def test_two_signals_at_once_leave_no_part(tmp_path):
         time.sleep(0.02)
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) in (128 + signal.SIGHUP, 128 + signal.SIGTERM)
+        # The last is that of an interpreter that has already given its handlers back.
+        assert process.wait(60) in (128 + signal.SIGHUP, 128 + signal.SIGTERM, -signal.SIGTERM)
     assert list(tmp_path.iterdir()) == []
 
 

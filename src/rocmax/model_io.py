@@ -104,11 +104,11 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "scikit-learn": sklearn.__version__,
         "about": about or {},
     }
-    packed = io.BytesIO()  # a device has no places, which an archive is made of
-    with zipfile.ZipFile(packed, "w") as archive:
+    buffer = io.BytesIO()  # an archive is written by positions, which a device does not have
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
         archive.writestr("model.skops", content)
-    write_file(path, packed.getvalue())
+    write_file(path, buffer.getvalue())
 
 
 def load(path: str | Path) -> Any:

@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .parquet or .svmlight, the text ones also packed.")]
+Data = Annotated[
+    Path, typer.Argument(help="A table: .csv, .tsv, .parquet or .svmlight, the text ones also compressed.")
+]
 ModelFile = Annotated[Path, typer.Argument(help="A model that `rocmax fit` saved.")]
 TargetName = Annotated[str | None, typer.Option("--target", help="The column with the labels.")]
 Positive = Annotated[str | None, typer.Option(help="The label of the class that matters.")]
