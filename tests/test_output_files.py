@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -187,12 +188,29 @@ def test_places_that_are_refused(tmp_path):
             check_output("/proc/a")
 
 
-@pytest.mark.skipif(ROOT, reason="root may write everywhere")
-def test_a_folder_that_is_not_ours_is_refused(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError, match="no file can be made in"):
-        check_output(tmp_path / "a")
-    tmp_path.chmod(0o700)
+@pytest.mark.skipif(not ROOT, reason="only root can become another user")
+def test_places_of_other_users_are_refused():
+    program = (
+        "import os, sys, rocmax._atomic as a\nos.setgid(65534)\nos.setuid(65534)\n"
+        "try: a.write_file(sys.argv[1], b'new')\nexcept OSError as error: print(type(error).__name__, error)"
+    )
+    with TemporaryDirectory() as name:  # tmp_path is closed to others
+        folder = Path(name)
+        path = folder / "a"
+        path.write_bytes(b"old")
+        for folder_mode, mode, message in [
+            (0o755, 0o644, "belongs to another user, or is protected: it cannot be written"),
+            (0o755, 0o666, "no file can be made in"),
+            (0o1777, 0o666, "lets only that one replace it"),
+            (0o777, 0o666, None),
+        ]:
+            folder.chmod(folder_mode)
+            path.chmod(mode)
+            done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
+            assert done.stdout.startswith("PermissionError") == (message is not None)
+            assert (message or "") in done.stdout
+            assert path.read_bytes() == (b"old" if message else b"new")
+            assert parts(folder) == []
 
 
 def test_same_file(tmp_path):
