@@ -261,12 +261,12 @@ def test_an_interrupted_prediction_leaves_no_file(folder, fitted):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         ) as process:
             deadline = time.monotonic() + 100
-            while not list(folder.glob(".interrupted.csv.*.part")) and time.monotonic() < deadline:
+            while not list(folder.glob(".rocmax-*.part")) and time.monotonic() < deadline:
                 time.sleep(0.05)
             process.send_signal(stop)
             assert process.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[stop]
         assert not out.exists()
-        assert not list(folder.glob(".interrupted.csv.*.part"))
+        assert not list(folder.glob(".rocmax-*.part"))
 
 
 @pytest.mark.slow

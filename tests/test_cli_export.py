@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 import rocmax
 from commands import run
+from rocmax import model_io
 from rocmax.tabular import preprocessing
 
 
@@ -40,7 +41,7 @@ def test_what_cannot_be_exported(folder, fitted):
     frame = pd.read_csv(folder / "train.csv")
     bayes = Pipeline([("table", preprocessing(frame[["amount", "age"]])), ("model", GaussianNB())])
     bayes.fit(frame[["amount", "age"]], frame["label"])
-    rocmax.save(bayes, folder / "bayes.rocmax", about={"positive": "fraud", "negative": "ok"})
+    rocmax.save(bayes, folder / "bayes.rocmax", about=model_io.load_fitted(fitted[0])[1])
     done = run("export", folder / "bayes.rocmax", out, code=1)
     assert "only linear models of `rocmax fit` can be exported as ONNX; got GaussianNB" in done.stderr
     done = run("export", folder / "train.csv", out, code=1)

@@ -71,7 +71,7 @@ def test_demo_prints_the_table_and_draws_the_picture(tmp_path):
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["--out", "no/such/directory/roc.png"], "directory that exists"),
+        (["--out", "no/such/directory/roc.png"], "is not a directory, so roc.png cannot be written there"),
         (["--out", "roc.txt"], ".png, .pdf, .svg"),
         (["--out", "roc"], ".png, .pdf, .svg"),
         (["--seed", "-1"], "--seed"),
@@ -97,12 +97,21 @@ def test_a_directory_is_no_picture(tmp_path, capsys):
 
 def test_without_matplotlib_there_is_still_the_table(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    picture = tmp_path / "roc.png"
-    assert demo.main(["--out", str(picture)]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert demo.main([]) == 0
     printed = capsys.readouterr()
     assert all(table_row(printed.out, name) for name in MODELS)
     assert "rocmax[plot]" in printed.err
-    assert not picture.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SystemExit, match="2"):
+        demo.main(["--out", str(tmp_path / "roc.png")])
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "a picture needs matplotlib: pip install 'rocmax[plot]'" in printed.err
 
 
 def test_a_picture_that_cannot_be_written_is_an_error(small, tmp_path, capsys, monkeypatch):

@@ -23,10 +23,14 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing, indexable
 
+from rocmax._atomic import append_line, check_output
 from rocmax._identity import content_key
 from rocmax._validate import random_source
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# How each line of a store begins.
+_LINE_START = b'{"key": '
 
 
 def compare(
@@ -109,6 +113,7 @@ def compare(
     >>> sorted(table.index), list(table.columns)
     (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
     """
+    _pandas()
     if not estimators:
         raise ValueError("estimators needs at least one entry; got none")
     unknown = set(param_grids or {}) - set(estimators)
@@ -184,7 +189,7 @@ def _run(
 ) -> list[tuple[str, int, float, float]]:
     """Run what the store does not have."""
     groups = None if groups is None else np.asarray(groups)
-    keys, known = _keys(tasks, (X, y, groups), store), _stored(store)
+    keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
     # Results of this run go by their place: two estimators may have one key, and are two fits.
     done = {i: known[key] for i, key in enumerate(keys) if key in known}
     todo = [i for i in range(len(tasks)) if i not in done]
@@ -201,8 +206,7 @@ def _run(
                 "score": score,
                 "seconds": seconds,
             }
-            with Path(store).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            append_line(store, json.dumps(line))
         if progress is not None:
             progress(1)
     return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
@@ -216,22 +220,48 @@ def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -
     return [task.key(named) for task in tasks]
 
 
-def _stored(store: str | Path | None) -> dict[str, tuple[float, float]]:
-    if store is None or not Path(store).exists():
+def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
+    """Return the results in a store, none if it does not exist.
+
+    Parameters
+    ----------
+    store : str or Path
+        The file.
+
+    Returns
+    -------
+    dict of str to tuple of float
+        Score and seconds by key.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one that :func:`compare` wrote.
+    """
+    path = Path(store)
+    check_output(path)
+    if not path.exists():
         return {}
+    if not path.is_file():
+        raise ValueError(f"{path} is not an ordinary file, which results need that are kept")
     known = {}
-    for line in Path(store).read_text(encoding="utf-8").splitlines():
-        try:
-            entry = json.loads(line)
-            known[entry["key"]] = (entry["score"], entry["seconds"])
-        except (ValueError, KeyError, TypeError):
-            continue  # the last line of a run that was killed; that fit is done again
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
+                raise ValueError(
+                    f"{path} is not a file of results that compare wrote (see its line {number}); "
+                    "give a new name, or that of such a file"
+                )
+            try:
+                entry = json.loads(line)
+                known[entry["key"]] = (entry["score"], entry["seconds"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that was cut when a run was killed; that fit is done again
     return known
 
 
 def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
-    import pandas as pd
-
+    pd = _pandas()
     scores = {name: np.full(n_splits, np.nan) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name, number, score, time in results:
@@ -255,3 +285,11 @@ def _wilcoxon(differences: NDArray[np.float64]) -> float:
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences).pvalue)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"the table of a comparison needs pandas: pip install 'rocmax[data]' ({error})") from error
+    return pandas

@@ -8,6 +8,8 @@ ROC curves.
 from __future__ import annotations
 
 import argparse
+import importlib
+import io
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +26,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from rocmax._atomic import check_output, write_file
+from rocmax.cli._ending import run
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier
 from rocmax.metrics import bootstrap_interval, partial_auc_score, roc_auc_score, tpr_at_fpr
 
@@ -37,6 +41,8 @@ N_FEATURES = 20
 FRAUD_RATE = 0.05
 N_RESAMPLES = 300
 FORMATS = (".png", ".pdf", ".svg")
+PICTURE = "rocmax_demo.png"
+NO_MATPLOTLIB = "a picture needs matplotlib: pip install 'rocmax[plot]'"
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
 STYLES = (("#555555", (0, (4, 1.5))), ("#0072B2", (0, (1, 1))), ("#D55E00", "solid"))
@@ -187,7 +193,9 @@ def draw(entries: Sequence[Entry], y_test: NDArray[np.int_], out: Path) -> None:
     _finish_window(window, entries)
     handles, labels = whole.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=11)
-    figure.savefig(out, dpi=150)
+    content = io.BytesIO()
+    figure.savefig(content, dpi=150, format=out.suffix[1:].lower())
+    write_file(out, content.getvalue())
 
 
 def _draw_curves(axes: Any, entries: Sequence[Entry], y_test: NDArray[np.int_]) -> None:
@@ -240,10 +248,10 @@ def writable(name: str) -> Path:
     path = Path(name)
     if path.suffix.lower() not in FORMATS:
         raise argparse.ArgumentTypeError(f"needs a file that ends in {', '.join(FORMATS)}; got {name!r}")
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"needs a file in a directory that exists; got {name!r}")
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"needs a file; {name!r} is a directory")
+    try:
+        check_output(path)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
     return path
 
 
@@ -257,9 +265,23 @@ def seed_number(text: str) -> int:
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m rocmax.demo", description="Find fraud at few false alarms.")
-    parser.add_argument("--out", type=writable, default="rocmax_demo.png", help="the picture (default: %(default)s)")
+    parser.add_argument("--out", type=writable, help=f"the picture (default: {PICTURE})")
     parser.add_argument("--seed", type=seed_number, default=0, help="seed of the generated data (default: %(default)s)")
-    return parser.parse_args(args)
+    options = parser.parse_args(args)
+    if options.out is None and has_matplotlib():
+        options.out = parser.parse_args(["--out", PICTURE]).out
+    elif options.out is not None and not has_matplotlib():
+        parser.error(NO_MATPLOTLIB)
+    return options
+
+
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn."""
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError:
+        return False
+    return True
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -276,6 +298,8 @@ def main(args: Sequence[str] | None = None) -> int:
         Exit code.
     """
     options = parse(args)
+    if options.out is None:
+        print(f"No picture: {NO_MATPLOTLIB}", file=sys.stderr)
     X, y = make_payments(options.seed)
     split = train_test_split(X, y, test_size=0.5, stratify=y, random_state=options.seed)
     y_train, y_test = split[2:]
@@ -286,17 +310,16 @@ def main(args: Sequence[str] | None = None) -> int:
     print(format_table(entries))
     print(f"In brackets: 95 % intervals, stratified bootstrap of the test rows, {N_RESAMPLES} resamples\n")
     print(explain(entries) + "\n")
+    if options.out is None:
+        return 0
     try:
         draw(entries, y_test, options.out)
-    except ImportError:
-        print("No picture: it needs matplotlib; pip install 'rocmax[plot]'", file=sys.stderr)
     except OSError as error:
         print(f"No picture: {options.out} could not be written ({error})", file=sys.stderr)
         return 1
-    else:
-        print(f"ROC curves: {options.out}")
+    print(f"ROC curves: {options.out}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

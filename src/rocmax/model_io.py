@@ -15,11 +15,32 @@ import sklearn
 from scipy import sparse
 
 import rocmax
-from rocmax._atomic import atomic_path
+from rocmax._atomic import write_file
 from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
 # Changes when older files can no longer be read.
 FORMAT = 1
+# What `rocmax fit` keeps with a model, and the other commands need.
+FACTS = frozenset(
+    [
+        "target",
+        "positive",
+        "negative",
+        "features",
+        "n_features",
+        "zero_based",
+        "min_fpr",
+        "max_fpr",
+        "measure",
+        "model",
+        "confidence",
+        "tuning",
+        "seed",
+        "rows",
+        "versions",
+        "fitted",
+    ]
+)
 # Where the classes that models are made of live: estimators, and what a stream keeps between its batches.
 _HOMES = (
     "rocmax.estimators.",
@@ -87,9 +108,11 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "sha256": hashlib.sha256(content).hexdigest(),
         "about": about or {},
     }
-    with atomic_path(path) as part, zipfile.ZipFile(part, "w") as archive:
+    buffer = io.BytesIO()  # an archive is written by positions, which a device does not have
+    with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
         archive.writestr("model.skops", content)
+    write_file(path, buffer.getvalue())
 
 
 def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
@@ -142,6 +165,17 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
     if not hasattr(model, "get_params"):
         raise ModelFileError(f"{path} holds no model, but a value of type {type(model).__name__}")
     return model, header["about"]
+
+
+def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
+    """Load a model that ``rocmax fit`` saved and its facts; raise ModelFileError if it was saved without them."""
+    model, about = load_with_facts(path, max_bytes=max_bytes)
+    if not about.keys() >= FACTS:
+        raise ModelFileError(
+            f"{path} was not saved by `rocmax fit` but from Python: it does not say which columns it needs and which "
+            "class is positive. Use it in Python: rocmax.load"
+        )
+    return model, about
 
 
 def _check_sparse(content: bytes) -> None:

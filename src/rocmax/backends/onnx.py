@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 from rocmax import __version__
-from rocmax._atomic import atomic_path
-from rocmax.model_io import load_with_facts
+from rocmax._atomic import same_file, write_file
+from rocmax.model_io import load_fitted
 from rocmax.tabular import MISSING
 
 Array = NDArray[np.float64]
@@ -41,10 +41,10 @@ def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) ->
     max_bytes : int or None, default=None
         Limit on what the model file may unpack to, as in :func:`rocmax.load`.
     """
-    model, about = load_with_facts(model_path, max_bytes=max_bytes)
-    content = to_onnx(model, about).SerializeToString()
-    with atomic_path(out) as part:
-        part.write_bytes(content)
+    if same_file(model_path, out):
+        raise ValueError(f"{out} is the model file itself; give another name for the ONNX file")
+    model, about = load_fitted(model_path, max_bytes=max_bytes)
+    write_file(out, to_onnx(model, about).SerializeToString())
 
 
 def to_onnx(model: Any, about: dict[str, Any]) -> Any:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sys
 
+from rocmax.cli._ending import run
+
 
 def main() -> None:
     """Run the command line."""
+    run(_run_app)
+
+
+def _run_app() -> int:
     try:
         from rocmax.cli._app import app
     except ImportError as error:
         sys.stderr.write(f"Error: the command line needs packages: pip install 'rocmax[cli]' ({error})\n")
-        sys.exit(1)
+        return 1
     app(prog_name="rocmax")
+    return 0

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from rocmax import __version__
-from rocmax._atomic import check_place
-from rocmax.cli._screen import counting, guarded, say, screen, show_json, show_table, working
+from rocmax.cli._guard import guarded, need
+from rocmax.cli._screen import counting, say, screen, show_json, show_table, working
 
 app = typer.Typer(
     help="Train classifiers for what they are judged by, and decide with them.",
@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .parquet or .svmlight, the text ones also packed.")]
+Data = Annotated[
+    Path, typer.Argument(help="A table: .csv, .tsv, .parquet or .svmlight, the text ones also compressed.")
+]
 ModelFile = Annotated[Path, typer.Argument(help="A model that `rocmax fit` saved.")]
 TargetName = Annotated[str | None, typer.Option("--target", help="The column with the labels.")]
 Positive = Annotated[str | None, typer.Option(help="The label of the class that matters.")]
@@ -55,16 +57,19 @@ def common(
 
 
 @app.command()
-@guarded
-def demo(out: Annotated[Path, typer.Option(help="The picture.")] = Path("rocmax_demo.png"), seed: Seed = 0) -> None:
+@guarded(prints=True)
+def demo(
+    out: Annotated[Path | None, typer.Option(help="The picture, rocmax_demo.png if not given.")] = None, seed: Seed = 0
+) -> None:
     """Find fraud at few false alarms, on generated card payments."""
     from rocmax import demo as module
 
-    raise typer.Exit(module.main(["--out", str(out), "--seed", str(seed)]))
+    picture = [] if out is None else ["--out", str(out)]
+    raise typer.Exit(module.main([*picture, "--seed", str(seed)]))
 
 
 @app.command()
-@guarded
+@guarded("pandas", "pyarrow", "skops", prints=True)
 def fit(
     data: Data,
     out: Annotated[Path, typer.Option(help="The model file to write.")],
@@ -109,7 +114,6 @@ def fit(
         raise typer.BadParameter(f"--confidence needs a number above 0 and below 1; got {confidence:g}")
     if confidence is not None and max_fpr == 1.0:
         raise typer.BadParameter("--confidence needs a limit: --max-fpr")
-    check_place(out)
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
     with working("fitting"):
@@ -128,13 +132,17 @@ def fit(
 
 
 @app.command()
-@guarded
+@guarded("pandas", "pyarrow", "skops")
 def predict(
     model: ModelFile,
     data: Data,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet file; without it, csv on standard output.")
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="Put ' before labels that a spreadsheet would take for formulas."),
+    ] = False,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
@@ -142,14 +150,16 @@ def predict(
     """Write a score and a label for each row, in order; files of any size."""
     from rocmax.cli import _predict
 
+    if escape_formulas and out is not None and out.suffix == ".parquet":
+        raise typer.BadParameter("--escape-formulas is for csv, which spreadsheets open; got a .parquet file")
     with counting("rows scored") as advance:
-        rows = _predict.predict(model, data, out, delimiter, advance, max_bytes)
+        rows = _predict.predict(model, data, out, escape_formulas, delimiter, advance, max_bytes)
     if out is not None:
         screen.print(f"{rows} rows: {out}")
 
 
 @app.command()
-@guarded
+@guarded("pandas", "pyarrow", "skops", prints=True)
 def evaluate(
     model: ModelFile,
     data: Data,
@@ -184,7 +194,7 @@ def evaluate(
 
 
 @app.command()
-@guarded
+@guarded("pandas", "pyarrow", prints=True)
 def compare(
     data: Data,
     target: TargetName = None,
@@ -209,12 +219,17 @@ def compare(
     verbose: Verbose = False,
 ) -> None:
     """Compare models on the same random splits, each tuned alike."""
-    from rocmax.cli import _compare
-
     names = [_one_of("--models", name.strip(), (*SAVED, "lightgbm")) for name in models.split(",")]
     window, chosen = _window(min_fpr, max_fpr), _measure(measure, max_fpr)
-    if out is not None:
-        check_place(out)
+    if jobs == 0:
+        raise typer.BadParameter("--jobs needs a number of fits at a time, or -1 for all cores; got 0")
+    if "lightgbm" in names:
+        need("lightgbm")
+    from rocmax.cli import _compare
+    from rocmax.comparison import read_store
+
+    if resume is not None:
+        read_store(resume)  # before the work: an error if the file holds something else
     with working(f"reading {data}"):
         training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
     with counting("fits", len(names) * splits) as advance:
@@ -229,7 +244,7 @@ def compare(
 
 
 @app.command()
-@guarded
+@guarded("pandas", "pyarrow", "skops", "jinja2")
 def report(
     files: Annotated[list[Path], typer.Argument(help="One or more models, then the table with labels.")],
     out: Annotated[Path, typer.Option(help="The page to write.")],
@@ -243,14 +258,13 @@ def report(
 
     if len(files) < 2:
         raise typer.BadParameter("give one or more model files, and then the table")
-    check_place(out)
     with working("scoring"):
         _report.write(files[:-1], files[-1], target, delimiter, out, max_bytes)
     screen.print(f"report: {out}")
 
 
 @app.command()
-@guarded
+@guarded("onnx", "skops")
 def export(
     model: ModelFile,
     out: Annotated[Path, typer.Argument(help="The .onnx file to write.")],
@@ -276,6 +290,8 @@ def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
 def _window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
     if not min_fpr < max_fpr:
         raise typer.BadParameter(f"--min-fpr needs to be below --max-fpr; got {min_fpr:g} and {max_fpr:g}")
+    if min_fpr > 0 and max_fpr == 1.0:
+        raise typer.BadParameter(f"--min-fpr needs a limit too: --max-fpr, above {min_fpr:g} and below 1")
     return min_fpr, max_fpr
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rocmax._atomic import atomic_path
+from rocmax._atomic import write_file
 from rocmax.cli._fit import Training
 from rocmax.cli._measure import measure_params
 from rocmax.comparison import compare
@@ -50,8 +50,7 @@ def write(table: Any, out: Path) -> None:
     wide = table.drop(columns="scores")
     for number in range(len(scores.iloc[0])):
         wide[f"split_{number + 1}"] = [values[number] for values in scores]
-    with atomic_path(out) as part:
-        wide.to_csv(part, index_label="model")
+    write_file(out, wide.to_csv(index_label="model", lineterminator="\n").encode())
 
 
 def as_json(table: Any) -> list[dict[str, Any]]:

@@ -83,10 +83,9 @@ def read_training(
     X, y = read_table(path, target=target, columns=wanted, delimiter=delimiter, max_bytes=max_bytes)
     groups = None
     if group is not None and group in X:
-        groups = X[group].astype(str).to_numpy()
+        groups = _groups(path, X[group])
     elif group is not None:
-        grouping = read_table(path, columns=[group], delimiter=delimiter, max_bytes=max_bytes).X
-        groups = grouping[group].astype(str).to_numpy()
+        groups = _groups(path, read_table(path, columns=[group], delimiter=delimiter, max_bytes=max_bytes).X[group])
     kinds = column_kinds(X.drop(columns=[group]) if group in X else X)
     left_out = [str(name) for name in X.columns if name not in kinds and name != group]
     X = X[list(kinds)]
@@ -191,6 +190,16 @@ def _notes(X: Any, kinds: dict[str, str], left_out: list[str]) -> list[str]:
         if kind == "text" and (distinct := X[name].nunique()) > max(20, 0.5 * len(X)):
             notes.append(f"{name!r} is text with {distinct} values in {len(X)} rows: an identifier? (--drop {name})")
     return notes
+
+
+def _groups(path: Path, column: Any) -> NDArray[Any]:
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(
+            f"{path}: column {column.name!r} needs a group in each row; {missing.size} of {column.size} rows have none "
+            f"(the first is row {missing[0] + 1} after the header): fill them in, or leave these rows out"
+        )
+    return column.astype(str).to_numpy()
 
 
 def _given(y: NDArray[Any] | None) -> NDArray[Any]:

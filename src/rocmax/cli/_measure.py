@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data._errors import check_columns
 from rocmax.metrics._bootstrap import estimate_measures
-from rocmax.model_io import load_with_facts
+from rocmax.model_io import load_fitted
 from rocmax.tabular import Target, known_target, positive_scores
 
 MEASURES = ("partial_auc", "roc_auc", "tpr_at_fpr", "break_even_point")
@@ -34,7 +34,7 @@ def score_file(
     model_path: Path, data_path: Path, target: str | None, delimiter: str | None, max_bytes: int | None = None
 ) -> Scored:
     """Load a model and score a file with labels."""
-    model, about = load_with_facts(model_path, max_bytes=max_bytes)
+    model, about = load_fitted(model_path, max_bytes=max_bytes)
     target = target or about["target"]
     names = read_columns(data_path, delimiter=delimiter)
     if names is None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from rocmax._atomic import atomic_path
+from rocmax._atomic import is_special, output_file
 from rocmax.cli._measure import features_of
 from rocmax.data import DataError, iter_batches, read_columns
 from rocmax.data._errors import check_columns
-from rocmax.model_io import load_with_facts
+from rocmax.model_io import load_fitted
 from rocmax.tabular import positive_scores
 
 BATCH_SIZE = 50_000
+ENDINGS = (".csv", ".parquet")
+# What makes a spreadsheet compute a cell: OWASP's list for CSV injection, with the wide forms of the signs.
+FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string())])
 
 
@@ -27,22 +33,37 @@ def predict(
     model_path: Path,
     data_path: Path,
     out: Path | None,
+    escape_formulas: bool,
     delimiter: str | None,
     advance: Callable[[int], None],
     max_bytes: int | None = None,
 ) -> int:
     """Score a file; return the number of rows."""
-    if out is not None and out.suffix not in (".csv", ".parquet"):
+    ending = _ending(out)
+    batches = _scored(model_path, data_path, escape_formulas, delimiter, max_bytes)
+    first = next(batches)  # before anything is opened, so that a bad file leaves nothing in a pipe
+    with output_file(out) if out is not None else nullcontext(sys.stdout.buffer) as file:
+        return _write(chain([first], batches), file, ending, advance)
+
+
+def escaped(label: str) -> str:
+    """Return a label that no spreadsheet takes for a formula; numbers stay as written."""
+    return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
+
+
+def _ending(out: Path | None) -> str:
+    """Return the format, .csv or .parquet; a device or a pipe without either ending gets csv."""
+    if out is None or (out.suffix not in ENDINGS and is_special(out)):
+        return ".csv"
+    if out.suffix not in ENDINGS:
         raise DataError(f"the output needs a name that ends in .csv or .parquet; got {out.name!r}")
-    batches = _scored(model_path, data_path, delimiter, max_bytes)
-    if out is None:
-        return _write(batches, sys.stdout.buffer, ".csv", advance)
-    with atomic_path(out) as part:
-        return _write(batches, part, out.suffix, advance)
+    return out.suffix
 
 
-def _scored(model_path: Path, data_path: Path, delimiter: str | None, max_bytes: int | None) -> Iterator[Any]:
-    model, about = load_with_facts(model_path, max_bytes=max_bytes)
+def _scored(
+    model_path: Path, data_path: Path, escape_formulas: bool, delimiter: str | None, max_bytes: int | None
+) -> Iterator[Any]:
+    model, about = load_fitted(model_path, max_bytes=max_bytes)
     names = read_columns(data_path, delimiter=delimiter)
     if names is None:
         if about["features"] is not None:
@@ -54,6 +75,8 @@ def _scored(model_path: Path, data_path: Path, delimiter: str | None, max_bytes:
         options = {"columns": list(features), "types": features, "delimiter": delimiter}
     for X, _ in iter_batches(data_path, batch_size=BATCH_SIZE, **options):
         labels = [str(label) for label in model.predict(X)]
+        if escape_formulas:
+            labels = [escaped(label) for label in labels]
         yield pa.record_batch([pa.array(positive_scores(model, X, about["positive"])), pa.array(labels)], schema=SCHEMA)
 
 
@@ -63,11 +86,10 @@ def _writer(where: Any, ending: str) -> Any:
     return pyarrow.csv.CSVWriter(where, SCHEMA, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))
 
 
-def _write(batches: Iterator[Any], where: Any, ending: str, advance: Callable[[int], None]) -> int:
+def _write(batches: Iterable[Any], file: BinaryIO, ending: str, advance: Callable[[int], None]) -> int:
     rows = 0
-    first = next(batches)  # before anything is written, so that a bad file leaves nothing on standard output
-    with _writer(where, ending) as writer:
-        for batch in chain([first], batches):
+    with _writer(file, ending) as writer:
+        for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows
             advance(batch.num_rows)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rocmax._atomic import atomic_path
+from rocmax._atomic import write_file
 from rocmax.cli._fit import tuning_text
 from rocmax.cli._measure import Scored, score_file
 from rocmax.data import DataError
@@ -44,8 +44,7 @@ def write(
             first.about["seed"],
         ),
     )
-    with atomic_path(out) as part:
-        part.write_text(page, encoding="utf-8")
+    write_file(out, page.encode())
 
 
 def _distinct(names: list[str]) -> list[str]:

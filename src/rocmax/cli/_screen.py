@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import signal
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from rocmax.cli._warned import warnings_shown
-
-# Errors whose text is meant for the user; anything else is a fault of the program and shows where.
-USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
-
 screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-
-
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn errors into one line and an exit code: 1 for bad data, 2 for a bad call (typer's own)."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
-        # So that files half written are removed when a job is ended.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        try:
-            with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
-                command(*args, **options)
-        except USER_ERRORS as error:
-            if options.get("verbose"):
-                traceback.print_exc()
-            screen.print(f"Error: {error}")
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt:
-            screen.print("Interrupted")
-            raise typer.Exit(130) from None
-
-    return run
 
 
 def say(text: str) -> None:

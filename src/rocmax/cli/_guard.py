@@ -1,0 +1,119 @@
+"""What every command checks before its work, and how its errors are shown."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import stat
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rocmax._atomic import check_output, same_file
+from rocmax.cli._ending import error_text
+from rocmax.cli._screen import screen
+from rocmax.cli._warned import warnings_shown
+
+# Errors whose text is meant for the user; anything else is a fault of the program and shows where.
+USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
+# Options that name files to write; every other path of a command is read.
+OUTPUTS = {"out": "--out", "resume": "--resume"}
+# What a package is for, and the extra that brings it.
+PACKAGES = {
+    "jinja2": ("reports need", "cli"),
+    "lightgbm": ("the model lightgbm needs", "boost"),
+    "onnx": ("exporting models needs", "onnx"),
+    "pandas": ("reading files needs", "data"),
+    "pyarrow": ("reading files needs", "data"),
+    "skops": ("saving and loading models needs", "cli"),
+}
+
+
+def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Check packages, files and standard output before a command, and turn its errors into one line and an exit code.
+
+    Parameters
+    ----------
+    *packages : str
+        What the command imports beyond what rocmax itself needs.
+    prints : bool, default=False
+        Whether the command always writes to standard output; else it does if it has no ``--out``.
+
+    Returns
+    -------
+    callable
+        A decorator. Exit codes are 1 for bad data and files, 2 for a bad call (typer's own).
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(*args: Any, **options: Any) -> None:
+            try:
+                with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
+                    for package in packages:
+                        need(package)
+                    _check_files(options, prints)
+                    command(*args, **options)
+            except BrokenPipeError:
+                raise
+            except USER_ERRORS as error:
+                if options.get("verbose"):
+                    traceback.print_exc()
+                screen.print(f"Error: {error_text(error)}")
+                raise typer.Exit(1) from None
+
+        return run
+
+    return decorate
+
+
+def need(package: str) -> None:
+    """Raise ImportError, which says what to install, if a package cannot be imported."""
+    try:
+        importlib.import_module(package)
+    except ImportError as error:
+        purpose, extra = PACKAGES[package]
+        raise ImportError(f"{purpose} {package}: pip install 'rocmax[{extra}]' ({error})") from error
+
+
+def _check_files(options: dict[str, Any], prints: bool) -> None:
+    """Raise an error if a file to write is also read or written twice, or cannot be written."""
+    outputs = [(OUTPUTS[name], path) for name, path in options.items() if name in OUTPUTS and path is not None]
+    inputs = list(_paths(value for name, value in options.items() if name not in OUTPUTS))
+    if prints or (not outputs and "out" in options):
+        _check_stdout(inputs)
+    for _, path in outputs:
+        for other in inputs:
+            if same_file(path, other):
+                same = "an input too" if path == other else f"the same file as the input {other}"
+                raise ValueError(f"the output {path} is {same}; give another name")
+        check_output(path)
+    for (first, path), (second, other) in combinations(outputs, 2):
+        if same_file(path, other):
+            raise ValueError(f"{first} and {second} are one file, {other}; give another name")
+
+
+def _paths(values: Iterator[Any]) -> Iterator[Path]:
+    for value in values:
+        if isinstance(value, Path):
+            yield value
+        elif isinstance(value, list):
+            yield from _paths(iter(value))
+
+
+def _check_stdout(inputs: list[Path]) -> None:
+    if sys.stdout is None:
+        raise ValueError("standard output is closed; direct it to a file or to /dev/null")
+    try:
+        out = os.fstat(sys.stdout.fileno())
+    except OSError:  # not a file of the system: within a test, or a notebook
+        return
+    for path in inputs:
+        if stat.S_ISREG(out.st_mode) and path.exists() and os.path.samestat(out, path.stat()):
+            raise ValueError(f"standard output goes to the input {path}; direct it to another file")
