@@ -15,9 +15,9 @@ from _measure import markdown, publish
 from threadpoolctl import threadpool_limits
 
 from rocmax import FollowTheLeaderClassifier
-from rocmax.estimators import _growing
-from rocmax.estimators._carry import Growth, carry, no_cuts
-from rocmax.estimators._measures import MEASURES
+from rocmax.estimators.online import _leader as _growing
+from rocmax.estimators.online._carried_cuts import Growth, carry, no_cuts
+from rocmax.estimators.online._measures import MEASURES
 from rocmax.losses import Loss
 from rocmax.solvers import Cuts
 

@@ -24,8 +24,8 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from rocmax import MiniBatchClassifier
-from rocmax.estimators._base import solve_linear
-from rocmax.estimators._measures import RANKING, plain_set
+from rocmax.estimators.linear._base import solve_linear
+from rocmax.estimators.online._measures import RANKING, plain_set
 from rocmax.losses import ContingencyLoss, FreeShift
 from rocmax.solvers import CuttingPlane, SmoothedNewton
 

@@ -18,7 +18,7 @@ from _measure import interleaved, markdown, publish
 from sklearn.datasets import dump_svmlight_file
 
 from rocmax.data import iter_batches, read_columns, read_table
-from rocmax.tabular import preprocessing
+from rocmax.workflow.tables import preprocessing
 
 N_ROWS, SIZES = 12, (5_000, 20_000, 100_000)
 

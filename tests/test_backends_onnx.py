@@ -9,8 +9,8 @@ import scipy.sparse
 
 import rocmax
 from rocmax.backends.onnx import export_file, to_onnx
-from rocmax.cli._fit import Options, Training, facts, fit
-from rocmax.tabular import make_target, positive_scores
+from rocmax.workflow.fitting import Options, Training, facts, fit
+from rocmax.workflow.tables import make_target, positive_scores
 from tables import payments
 
 onnxruntime = pytest.importorskip("onnxruntime")

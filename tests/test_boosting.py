@@ -11,8 +11,8 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
 from rocmax import AUCTreeClassifier, PAUCBoostClassifier, RankBoostClassifier
-from rocmax.estimators._stumps import SortedFeatures, midpoint
-from rocmax.estimators.boosting import SmoothPartialAUC
+from rocmax.estimators.baselines._stumps import SortedFeatures, midpoint
+from rocmax.estimators.baselines.pauc_boost import SmoothPartialAUC
 
 
 def tiny(seed, n=16, d=3, levels=6):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brute
-from rocmax.estimators._carry import Growth, carry, class_sums, couple, norm
+from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, couple, norm
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PairwiseHinge, PartialAUCTight, PrecisionAtK
 from rocmax.operators import as_operator
 from rocmax.solvers import Cuts

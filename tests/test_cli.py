@@ -168,7 +168,7 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
-    from rocmax.cli._fit import Options, _split, read_training
+    from rocmax.workflow.fitting import Options, _split, read_training
 
     training = read_training(folder / "train.csv", "label", "fraud", [], "customer", None, False)
     train, test = _split(training, Options((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 import rocmax
 from commands import run
 from rocmax import model_io
-from rocmax.tabular import preprocessing
+from rocmax.workflow.tables import preprocessing
 
 
 def test_export_gives_the_scores_of_predict(folder, fitted):

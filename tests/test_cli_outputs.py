@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import rocmax
 from commands import ROCMAX
 from rocmax.cli._app import app
-from rocmax.cli._predict import escaped
+from rocmax.workflow.prediction import escaped
 
 TARGET = ["--target", "label", "--positive", "=fraud"]
 

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from rocmax.metrics import delong_interval, delong_test
-from rocmax.metrics._delong import MIN_IN_WINDOW, holds_enough
+from rocmax.metrics.delong import MIN_IN_WINDOW, holds_enough
 from test_report import entries, render
 
 SHIFT = 1.3

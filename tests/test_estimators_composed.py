@@ -15,7 +15,7 @@ from sklearn.metrics import fbeta_score
 from sklearn.model_selection import GridSearchCV
 
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
-from rocmax.estimators._threshold import at_top, best_measure
+from rocmax._thresholds import at_top, best_measure
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PrecisionAtK
 from rocmax.metrics import break_even_point, g_mean_score, precision_at_k
 from test_estimators_threshold import candidates, scored_rows

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax._validate import check_training_set
-from rocmax.estimators._auto import DecisionRefinement
-from rocmax.estimators._composed import soft_width
+from rocmax.estimators.linear._refinement import DecisionRefinement
+from rocmax.estimators.linear._threshold_based import soft_width
 from rocmax.losses import FBeta, SoftMeasure
 from test_estimators_auto import problems
 from test_estimators_composed import gaussians, measure

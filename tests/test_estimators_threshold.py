@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmax import AUCClassifier, PartialAUCClassifier
-from rocmax.estimators._threshold import at_fpr, best_youden
+from rocmax._thresholds import at_fpr, best_youden
 from test_estimators import every_model, fresh, rates, sample
 
 DUST = 1e-9

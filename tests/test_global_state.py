@@ -25,9 +25,9 @@ from sklearn.svm import LinearSVC
 
 import rocmax
 from every import DENSE_ONLY, MODELS, output, rows
-from rocmax.estimators._starts import fit_start
-from rocmax.estimators._subgroups import SIZES, group, regroup
-from rocmax.tabular import make_model
+from rocmax.estimators.linear._positive_clusters import SIZES, group, regroup
+from rocmax.estimators.linear._starts import fit_start
+from rocmax.workflow.tables import make_model
 from tables import payments
 
 SOURCES = Path(rocmax.__file__).parent
@@ -241,7 +241,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from rocmax.cli._warned import hushed, warnings_shown
 from rocmax.metrics import make_scorer
-from rocmax.tuning import fit_tuned
+from rocmax.workflow.tuning import fit_tuned
 from sklearn.linear_model import LogisticRegression
 
 rng = np.random.default_rng(0)

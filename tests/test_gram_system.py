@@ -5,10 +5,10 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from rocmax.gram import Kernel
-from rocmax.losses.pair_sums import SortedPairs
-from rocmax.solvers._gram_system import GramSystem
-from rocmax.solvers.gram_newton import GramNewton
+from rocmax.kernels._newton_system import GramSystem
+from rocmax.kernels.gram import Kernel
+from rocmax.kernels.pair_newton import GramNewton
+from rocmax.kernels.pair_sums import SortedPairs
 
 
 def system(seed, n=120, n_moving=40, strength=1.0):
@@ -30,7 +30,7 @@ def on_rows(slope, rows):
 
 @pytest.mark.parametrize("n_moving", [0, 1, 40, 71, 72, 73, 120])
 def test_elimination_solves_the_whole_system(n_moving, monkeypatch):
-    monkeypatch.setattr("rocmax.solvers._gram_system._CG_RTOL", 0.0)
+    monkeypatch.setattr("rocmax.kernels._newton_system._CG_RTOL", 0.0)
     gram, slope, moving, right = system(0, n_moving=n_moving)
     solver = GramSystem(gram)
     rows = solver.cover(moving)
@@ -44,7 +44,7 @@ def test_elimination_solves_the_whole_system(n_moving, monkeypatch):
 @pytest.mark.parametrize("steps", [1, 3, 200])
 def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, monkeypatch):
     for name, value in (("_MAX_DENSE", 0), ("_CG_STEPS", steps), ("_CG_RTOL", 1e-6)):
-        monkeypatch.setattr(f"rocmax.solvers._gram_system.{name}", value)
+        monkeypatch.setattr(f"rocmax.kernels._newton_system.{name}", value)
     gram, slope, moving, right = system(1, strength=strength)
     found = {}
     for name, rows in (("part", moving), ("whole", np.arange(120))):
@@ -60,7 +60,7 @@ def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, m
 
 @pytest.mark.parametrize("most", [0, 1600])
 def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
-    monkeypatch.setattr("rocmax.solvers._gram_system._MAX_DENSE", most)
+    monkeypatch.setattr("rocmax.kernels._newton_system._MAX_DENSE", most)
     gram, slope, moving, right = system(3)
     solver = GramSystem(gram)
     rows = solver.cover(moving)
@@ -69,7 +69,7 @@ def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
 
 
 def test_a_block_is_kept_while_it_holds_what_moves(monkeypatch):
-    monkeypatch.setattr("rocmax.solvers._gram_system._CG_RTOL", 0.0)
+    monkeypatch.setattr("rocmax.kernels._newton_system._CG_RTOL", 0.0)
     gram, slope, _, right = system(2)
     solver = GramSystem(gram)
     first = np.arange(0, 50)
@@ -91,7 +91,7 @@ def test_following_the_multipliers_needs_few_steps(monkeypatch):
     pairs, C = SortedPairs(y == 1), 10.0 / y.sum()
     followed = GramNewton(1e-6).solve(gram, pairs, C)
     shrink = lambda run, ratio: setattr(run, "width", run.width * ratio)  # noqa: E731
-    monkeypatch.setattr("rocmax.solvers.gram_newton._Run._follow", shrink)
+    monkeypatch.setattr("rocmax.kernels.pair_newton._Run._follow", shrink)
     unguided = GramNewton(1e-6).solve(gram, pairs, C)
     assert followed.converged
     assert followed.objective == pytest.approx(unguided.objective, rel=2e-6)
@@ -109,7 +109,7 @@ SETTINGS = {
 @pytest.mark.parametrize("kernel", SETTINGS)
 @pytest.mark.parametrize("n", [3, 256, 257, 600])
 def test_gram_matrix_by_blocks_is_that_of_scikit_learn(kernel, n, monkeypatch):
-    monkeypatch.setattr("rocmax.gram.check_mercer", lambda gram, kernel: None)
+    monkeypatch.setattr("rocmax.kernels.gram.check_mercer", lambda gram, kernel: None)
     X = np.random.default_rng(n).standard_normal((n, 3))
     made = Kernel(kernel, 0.2, 2, 1.0).gram(X)
     np.testing.assert_allclose(made, pairwise_kernels(X, metric=kernel, **SETTINGS[kernel]), atol=1e-13)

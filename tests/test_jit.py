@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from rocmax import _jit
+from rocmax.streaming import loops as _jit
 
 FIT = """
 import time

@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 
 from oracles_qp import solve_cone
 from rocmax import ROCSVC, AUCClassifier, TwoNormSVC
-from rocmax.estimators.kernel import neighbor_pairs
-from rocmax.losses.pair_sums import ListedPairs, SortedPairs
-from rocmax.solvers.gram_newton import GramNewton
+from rocmax.estimators.kernel.rocsvc import neighbor_pairs
+from rocmax.kernels.pair_newton import GramNewton
+from rocmax.kernels.pair_sums import ListedPairs, SortedPairs
 
 
 def problem(n=40, seed=0, **options):
@@ -130,7 +130,7 @@ def test_sorted_and_listed_pairs_meet_and_conjugate_gradients_too(monkeypatch):
     X, y = problem(300)
     gram, (first, second) = rbf_kernel(X, gamma=0.1), listed(y)
     direct = GramNewton(1e-7).solve(gram, ListedPairs(y.size, first, second), 0.001)
-    monkeypatch.setattr("rocmax.solvers._gram_system._MAX_DENSE", 0)
+    monkeypatch.setattr("rocmax.kernels._newton_system._MAX_DENSE", 0)
     by_gradients = GramNewton(1e-7).solve(gram, SortedPairs(y == 1), 0.001)
     assert direct.converged
     assert by_gradients.converged

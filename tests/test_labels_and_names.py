@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from rocmax.backends.onnx import to_onnx
 from rocmax.cli._app import app
 from rocmax.data import DataError
-from rocmax.tabular import MISSING, as_text, make_model, make_target
+from rocmax.workflow.tables import MISSING, as_text, make_model, make_target
 
 
 def test_labels_that_differ_in_case_only():

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rocmax
 from rocmax import FollowTheLeaderClassifier
-from rocmax.estimators import _growing
-from rocmax.estimators._carry import no_cuts
-from rocmax.estimators._measures import MEASURES
+from rocmax.estimators.online import _leader as _growing
+from rocmax.estimators.online._carried_cuts import no_cuts
+from rocmax.estimators.online._measures import MEASURES
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import CuttingPlane, SmoothedNewton

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from rocmax import metrics
-from rocmax.metrics._curve import Blocks, rank_labels, rank_scores
-from rocmax.metrics._resamples import resamples
+from rocmax.metrics.curve import Blocks, rank_labels, rank_scores
+from rocmax.metrics.resamples import resamples
 
 CASES = [
     ("partial_auc_score", {"min_fpr": 0.05, "max_fpr": 0.3}),

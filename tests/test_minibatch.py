@@ -16,8 +16,8 @@ from rocmax import (
     MiniBatchClassifier,
 )
 from rocmax.estimators import minibatch
-from rocmax.estimators._batches import with_sample
-from rocmax.estimators._measures import MEASURES, plain_set
+from rocmax.estimators.online._batches import with_sample
+from rocmax.estimators.online._measures import MEASURES, plain_set
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
 from rocmax.solvers.minibatch import MiniBatchSteps
 

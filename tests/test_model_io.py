@@ -22,7 +22,7 @@ from rocmax import (
     PartialAUCClassifier,
 )
 from rocmax.model_io import ModelFileError, load_with_facts
-from rocmax.tabular import make_model
+from rocmax.workflow.tables import make_model
 from tables import payments
 
 CALLED = []
@@ -136,8 +136,8 @@ def test_a_pickle_is_refused_and_does_not_run(tmp_path):
         "os.system",
         "rocmax.demo.main",
         "rocmax.model_io.save",
-        "rocmax.estimators.linear.nothing",
-        "rocmax.estimators._folds.Parallel",
+        "rocmax.estimators.linear.partial_auc.nothing",
+        "rocmax.estimators.linear._cv_folds.Parallel",
     ],
 )
 def test_a_changed_type_is_refused(tmp_path, target):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmax.losses.pair_sums import ListedPairs, SortedPairs
+from rocmax.kernels.pair_sums import ListedPairs, SortedPairs
 
 
 def sample(seed, n=14, ties=False):

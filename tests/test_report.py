@@ -13,7 +13,7 @@ from commands import run
 from rocmax import metrics
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, TestData, render
-from rocmax.tabular import positive_scores
+from rocmax.workflow.tables import positive_scores
 from tables import SCRIPT
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocmax.metrics import _resamples, bootstrap_interval, bootstrap_test
-from rocmax.metrics._bootstrap import compare_measures, estimate_measures
-from rocmax.metrics._curve import Blocks
+from rocmax.metrics.bootstrap import compare_measures, estimate_measures
+from rocmax.metrics.curve import Blocks
 from test_metrics_uncertainty import TRUTH, draw
 
 NAMES = ["roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from rocmax.samplers import Buffer, Reservoir
+from rocmax.streaming.sampling import Buffer, Reservoir
 
 law = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 

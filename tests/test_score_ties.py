@@ -22,8 +22,8 @@ from rocmax import (
     PartialAUCClassifier,
     PAUCBoostClassifier,
 )
-from rocmax.estimators._rounding import join_ties, product_error, score_error
-from rocmax.estimators._threshold import above_order, at_fpr
+from rocmax._rounding import join_ties, product_error, score_error
+from rocmax._thresholds import above_order, at_fpr
 from rocmax.metrics import partial_auc_score, roc_auc_score
 from test_estimators_fpr import Given
 

@@ -11,8 +11,8 @@ from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import Cuts, CuttingPlane, SmoothedNewton
 from rocmax.solvers._bundle import Bundle
-from rocmax.solvers._line_search import find_zero
 from rocmax.solvers._qp import minimize_on_simplex
+from rocmax.solvers.line_search import find_zero
 
 # The quadratic program
 

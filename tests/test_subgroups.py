@@ -8,9 +8,9 @@ from scipy import sparse
 
 from rocmax import PartialAUCClassifierCV
 from rocmax._validate import TrainingSet
-from rocmax.estimators._choice import agreement, clearly_above
-from rocmax.estimators._folds import SAFE_STARTS, bold_starts
-from rocmax.estimators._subgroups import group, regroup
+from rocmax.estimators.linear._cv_folds import SAFE_STARTS, bold_starts
+from rocmax.estimators.linear._model_choice import agreement, clearly_above
+from rocmax.estimators.linear._positive_clusters import group, regroup
 from rocmax.metrics import partial_auc_score
 
 N_SAFE = len(SAFE_STARTS)

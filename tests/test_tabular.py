@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rocmax.data import DataError
-from rocmax.tabular import (
+from rocmax.workflow.tables import (
     UnclearTargetError,
     column_kinds,
     known_target,

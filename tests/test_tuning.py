@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from rocmax import metrics, tuning
-from rocmax.cli._fit import Options, Training, fit
 from rocmax.estimators import AUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer
-from rocmax.tabular import make_model, make_target
-from rocmax.tuning import fit_tuned, tuning_splits
+from rocmax.workflow.fitting import Options, Training, fit
+from rocmax.workflow.tables import make_model, make_target
+from rocmax.workflow.tuning import fit_tuned, tuning_splits
 from tables import loud, payments
 
 

@@ -6,9 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rocmax.comparison import (
-        compare,
-    )
     from rocmax.displays import (
         ConvergenceDisplay,
         PartialAUCPathDisplay,
@@ -40,12 +37,15 @@ if TYPE_CHECKING:
         TwoNormSVC,
         partial_auc_path,
     )
-    from rocmax.kernels import (
+    from rocmax.kernels.nystroem import (
         KMeansNystroem,
     )
     from rocmax.model_io import (
         load,
         save,
+    )
+    from rocmax.workflow.comparison import (
+        compare,
     )
 
 __version__ = "0.1.0"
@@ -64,7 +64,7 @@ _MODULE_OF = {
     "FollowTheLeaderClassifier": "rocmax.estimators",
     "GMeanClassifier": "rocmax.estimators",
     "GreedyPairClassifier": "rocmax.estimators",
-    "KMeansNystroem": "rocmax.kernels",
+    "KMeansNystroem": "rocmax.kernels.nystroem",
     "MiniBatchClassifier": "rocmax.estimators",
     "OAMClassifier": "rocmax.estimators",
     "PAUCBoostClassifier": "rocmax.estimators",
@@ -78,7 +78,7 @@ _MODULE_OF = {
     "RankBoostClassifier": "rocmax.estimators",
     "SOLAMClassifier": "rocmax.estimators",
     "TwoNormSVC": "rocmax.estimators",
-    "compare": "rocmax.comparison",
+    "compare": "rocmax.workflow.comparison",
     "data": "rocmax.data",
     "displays": "rocmax.displays",
     "load": "rocmax.model_io",

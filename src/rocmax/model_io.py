@@ -45,10 +45,10 @@ FACTS = frozenset(
 # Where the classes that models are made of live: estimators, and what a stream keeps between its batches.
 _HOMES = (
     "rocmax.estimators.",
-    "rocmax.gram.",
-    "rocmax.kernels.",
+    "rocmax.kernels.gram.",
+    "rocmax.kernels.nystroem.",
     "rocmax.losses.",
-    "rocmax.samplers.",
+    "rocmax.streaming.sampling.",
     "rocmax.solvers.",
     "rocmax.streaming.",
 )

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from rocmax import __version__
 from rocmax._atomic import same_file, write_file
 from rocmax.model_io import load_fitted
-from rocmax.tabular import MISSING
+from rocmax.workflow.tables import MISSING
 
 Array = NDArray[np.float64]
 OPSET, ML_OPSET = 18, 3

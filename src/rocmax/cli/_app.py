@@ -96,10 +96,10 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Learn from a table, choose a threshold, measure on rows set aside, and save the model."""
-    from rocmax.cli import _fit
-    from rocmax.cli._measure import measured
     from rocmax.model_io import save
-    from rocmax.tabular import positive_scores
+    from rocmax.workflow import fitting as _fit
+    from rocmax.workflow.evaluation import measured
+    from rocmax.workflow.tables import positive_scores
 
     options = _fit.Options(
         _window(min_fpr, max_fpr),
@@ -148,7 +148,7 @@ def predict(
     verbose: Verbose = False,
 ) -> None:
     """Write a score and a label for each row, in order; files of any size."""
-    from rocmax.cli import _predict
+    from rocmax.workflow import prediction as _predict
 
     if escape_formulas and out is not None and out.suffix == ".parquet":
         raise typer.BadParameter("--escape-formulas is for csv, which spreadsheets open; got a .parquet file")
@@ -170,7 +170,7 @@ def evaluate(
     verbose: Verbose = False,
 ) -> None:
     """Measure a model on rows with labels."""
-    from rocmax.cli import _measure
+    from rocmax.workflow import evaluation as _measure
 
     with working("scoring"):
         result = _measure.evaluation(_measure.score_file(model, data, target, delimiter, max_bytes))
@@ -225,8 +225,8 @@ def compare(
         raise typer.BadParameter("--jobs needs a number of fits at a time, or -1 for all cores; got 0")
     if "lightgbm" in names:
         need("lightgbm")
-    from rocmax.cli import _compare
-    from rocmax.comparison import read_store
+    from rocmax.workflow import model_comparison as _compare
+    from rocmax.workflow.comparison import read_store
 
     if resume is not None:
         read_store(resume)  # before the work: an error if the file holds something else
@@ -254,7 +254,7 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Write one page that shows models on a table: curves, a slider for the limit, intervals and tests."""
-    from rocmax.cli import _report
+    from rocmax.workflow import reporting as _report
 
     if len(files) < 2:
         raise typer.BadParameter("give one or more model files, and then the table")
@@ -296,7 +296,7 @@ def _window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
 
 
 def _measure(measure: str | None, max_fpr: float) -> str:
-    from rocmax.cli._measure import MEASURES
+    from rocmax.workflow.evaluation import MEASURES
 
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 else "partial_auc"
@@ -316,8 +316,8 @@ def _training(
     zero_based: bool,
     max_bytes: int | None,
 ) -> Any:
-    from rocmax.cli._fit import read_training
-    from rocmax.tabular import UnclearTargetError
+    from rocmax.workflow.fitting import read_training
+    from rocmax.workflow.tables import UnclearTargetError
 
     try:
         training = read_training(data, target, positive, drop or [], group, delimiter, zero_based, max_bytes)
@@ -335,7 +335,7 @@ def _rows(X: Any, index: Any) -> Any:
 
 
 def _show_fit(training: Any, about: dict[str, Any], result: dict[str, Any], out: Path) -> None:
-    from rocmax.cli._fit import tuning_text
+    from rocmax.workflow.fitting import tuning_text
 
     target = training.target
     counts = int(target.is_positive.sum())

@@ -6,7 +6,7 @@ booleans as float64 with NaN for missing values, text as strings, dates as dates
 
 from __future__ import annotations
 
-from rocmax.data._errors import DataError
 from rocmax.data._read import Table, iter_batches, read_columns, read_table
+from rocmax.data.errors import DataError
 
 __all__ = ["DataError", "Table", "iter_batches", "read_columns", "read_table"]

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 from rocmax.data import _quick
-from rocmax.data._errors import DataError, check_distinct
 from rocmax.data._files import Bounded, Source, arrow
+from rocmax.data.errors import DataError, check_distinct
 
 # Large enough for wide rows, small against memory.
 BLOCK_SIZE = 1 << 22

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from rocmax._unpack import beyond_limit, unpack_limit
-from rocmax.data._errors import DataError
+from rocmax.data.errors import DataError
 
 FORMATS = {
     ".csv": "csv",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rocmax._unpack import beyond_limit, unpack_limit
-from rocmax.data._errors import DataError, check_distinct
 from rocmax.data._files import Source, arrow
+from rocmax.data.errors import DataError, check_distinct
 
 BATCH_ROWS = 1 << 16
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax.data import _csv, _parquet, _svmlight
-from rocmax.data._errors import DataError, check_columns
 from rocmax.data._files import Source, arrow, find_source
 from rocmax.data._shuffle import rebatch
+from rocmax.data.errors import DataError, check_columns
 
 Kind = Literal["number", "text"]
 

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 
 from sklearn.datasets import load_svmlight_file
 
-from rocmax.data._errors import DataError
 from rocmax.data._files import Source
+from rocmax.data.errors import DataError
 
 BLOCK_SIZE = 1 << 23
 MAX_LINE = 1 << 28

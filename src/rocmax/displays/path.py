@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocmax.displays._figure import new_axes
 
 if TYPE_CHECKING:
-    from rocmax.estimators.path import PartialAUCPath
+    from rocmax.estimators.linear.path import PartialAUCPath
 
 Array = NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocmax._response import class_scores
 from rocmax._window import check_window
 from rocmax.displays._figure import STYLES, new_axes
-from rocmax.estimators._response import class_scores
-from rocmax.metrics._bootstrap import check_level
-from rocmax.metrics._curve import Curve, score_blocks
-from rocmax.metrics._resamples import resamples
+from rocmax.metrics.bootstrap import check_level
+from rocmax.metrics.curve import Curve, score_blocks
+from rocmax.metrics.resamples import resamples
 
 Array = NDArray[np.float64]
 N_GRID = 400

@@ -1,21 +1,21 @@
 """Estimators in scikit-learn's manner."""
 
-from rocmax.estimators.asymmetric import AsymmetricSVC
-from rocmax.estimators.boosting import PAUCBoostClassifier, RankBoostClassifier
-from rocmax.estimators.buffered import CBRClassifier, OAMClassifier
-from rocmax.estimators.composed import FBetaClassifier, GMeanClassifier
-from rocmax.estimators.cross_validated import PartialAUCClassifierCV
-from rocmax.estimators.kernel import ROCSVC, TwoNormSVC
-from rocmax.estimators.kernel_map import ExactKernelMap
-from rocmax.estimators.leader import FollowTheLeaderClassifier
-from rocmax.estimators.linear import AUCClassifier, PartialAUCClassifier
-from rocmax.estimators.minibatch import MiniBatchClassifier
-from rocmax.estimators.path import PartialAUCPath, partial_auc_path
-from rocmax.estimators.rivals import GreedyPairClassifier
-from rocmax.estimators.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
+from rocmax.estimators.baselines.asymmetric_svm import AsymmetricSVC
+from rocmax.estimators.baselines.auc_tree import AUCTreeClassifier
+from rocmax.estimators.baselines.greedy_pairs import GreedyPairClassifier
+from rocmax.estimators.baselines.pauc_boost import PAUCBoostClassifier, RankBoostClassifier
+from rocmax.estimators.kernel.rocsvc import ROCSVC, TwoNormSVC
+from rocmax.estimators.linear.f_measure import FBetaClassifier, GMeanClassifier
+from rocmax.estimators.linear.partial_auc import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.linear.partial_auc_cv import PartialAUCClassifierCV
+from rocmax.estimators.linear.path import PartialAUCPath, partial_auc_path
+from rocmax.estimators.linear.precision_at_k import BreakEvenClassifier, PrecisionAtKClassifier
+from rocmax.estimators.online.buffered import CBRClassifier, OAMClassifier
+from rocmax.estimators.online.ftrl import FollowTheLeaderClassifier
+from rocmax.estimators.online.minibatch import MiniBatchClassifier
+from rocmax.estimators.online.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
 from rocmax.estimators.threshold import FPRThresholdClassifier
-from rocmax.estimators.top import BreakEvenClassifier, PrecisionAtKClassifier
-from rocmax.estimators.trees import AUCTreeClassifier
+from rocmax.kernels.exact_map import ExactKernelMap
 
 __all__ = [
     "ROCSVC",

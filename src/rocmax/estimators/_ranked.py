@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from rocmax._rounding import score_error
+from rocmax._thresholds import best_youden
 from rocmax._validate import TrainingSet, check_rows, check_training_set
-from rocmax.estimators._decision import Decision
-from rocmax.estimators._rounding import score_error
-from rocmax.estimators._threshold import best_youden
+from rocmax.estimators._base import Decision
 from rocmax.metrics import partial_auc_score
 
 Array = NDArray[np.float64]

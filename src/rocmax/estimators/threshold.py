@@ -13,9 +13,9 @@ from sklearn.model_selection import check_cv, cross_val_predict, train_test_spli
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from rocmax._response import class_scores, towards
+from rocmax._thresholds import above_order, at_fpr
 from rocmax._validate import check_target, random_source
-from rocmax.estimators._response import class_scores, towards
-from rocmax.estimators._threshold import above_order, at_fpr
 
 Array = NDArray[np.float64]
 

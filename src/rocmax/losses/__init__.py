@@ -4,9 +4,9 @@ from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, FreeShift, GMean
 from rocmax.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from rocmax.losses.partial_auc import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
+from rocmax.losses.precision_at_k import BreakEven, PrecisionAtK
 from rocmax.losses.ramp import PartialAUCRamp
 from rocmax.losses.soft import SoftMeasure, SoftPrecision
-from rocmax.losses.top import BreakEven, PrecisionAtK
 
 __all__ = [
     "BoundLoss",

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax.losses._ladder import Ladder
-from rocmax.losses._search import Plane, Table, best_table
+from rocmax.losses._cumulative import Ladder
+from rocmax.losses._worst_labelling import Plane, Table, best_table
 from rocmax.losses.base import Array, BoundLoss, Index, Loss
 
 # Copies into which weighted rows are taken apart for a measure of which nothing is known.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
-from rocmax.metrics._bootstrap import Comparison, bootstrap_interval, bootstrap_test
-from rocmax.metrics._delong import delong_interval, delong_test
-from rocmax.metrics._labels import g_mean_score, weighted_relative_accuracy
-from rocmax.metrics._partial import partial_auc_score, two_way_partial_auc_score
-from rocmax.metrics._points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
-from rocmax.metrics._scorer import make_scorer
+from rocmax.metrics.areas import partial_auc_score, two_way_partial_auc_score
+from rocmax.metrics.bootstrap import Comparison, bootstrap_interval, bootstrap_test
+from rocmax.metrics.decisions import g_mean_score, weighted_relative_accuracy
+from rocmax.metrics.delong import delong_interval, delong_test
+from rocmax.metrics.operating_points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
+from rocmax.metrics.scorer import make_scorer
 
 __all__ = [
     "Comparison",

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from rocmax import metrics
-from rocmax.metrics._bootstrap import Named, compare_measures, estimate_measures
-from rocmax.metrics._delong import holds_enough
+from rocmax.metrics.bootstrap import Named, compare_measures, estimate_measures
+from rocmax.metrics.delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
 Array = NDArray[np.float64]

@@ -2,12 +2,12 @@
 
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
-from rocmax.solvers.cutting_plane import CuttingPlane
-from rocmax.solvers.descent import Descent
-from rocmax.solvers.newton import TruncatedNewton
+from rocmax.solvers.lbfgs import Descent
+from rocmax.solvers.ocas import CuttingPlane
 from rocmax.solvers.projected_subgradient import ProjectedSubgradient
 from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
+from rocmax.solvers.truncated_newton import TruncatedNewton
 
 __all__ = [
     "CCCP",

@@ -11,9 +11,9 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
 from rocmax.solvers._ball_bundle import BallBundle
-from rocmax.solvers._line_search import find_zero
 from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
+from rocmax.solvers.line_search import find_zero
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._run import Run
+from rocmax.solvers._certified import Run
 from rocmax.solvers.base import Callback, Cuts, Result, require
 
 Array = NDArray[np.float64]

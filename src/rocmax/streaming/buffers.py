@@ -43,7 +43,7 @@ class ReservoirSteps:
 
     def steps(self, stream: Stream, rows: Index, draws: Array) -> None:
         """Take the steps of the given rows; the draws from [0, 1) decide on their places in the buffers."""
-        from rocmax._jit import buffer_steps, run
+        from rocmax.streaming.loops import buffer_steps, run
 
         run(
             buffer_steps, stream.loop_form, stream.positive, rows, draws, stream.buffers, stream.seen,
@@ -100,7 +100,7 @@ class ConfidenceSteps:
 
     def steps(self, stream: Stream, rows: Index) -> None:
         """Take the steps of the given rows."""
-        from rocmax._jit import confidence_steps, run
+        from rocmax.streaming.loops import confidence_steps, run
 
         run(
             confidence_steps, stream.loop_form, stream.positive, rows, stream.buffers, stream.seen,

@@ -28,7 +28,7 @@ def uniform_pairs(positives: Index, negatives: Index, size: int, rng: np.random.
         Row numbers of the positives and of the negatives.
     """
     # NumPy's own bounded integers would take a sixth of the time of an epoch on sparse rows.
-    from rocmax._jit import choose_pairs, run
+    from rocmax.streaming.loops import choose_pairs, run
 
     first, second = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     run(choose_pairs, rng.bit_generator.random_raw(size), positives, negatives, first, second)

@@ -63,7 +63,7 @@ class PairSteps:
     def steps(self, stream: Stream, first: Index, second: Index) -> None:
         """Take one step for each of the given pairs of a positive and a negative."""
         # Here, because numba takes as long to import as many a fit.
-        from rocmax._jit import pair_steps, run
+        from rocmax.streaming.loops import pair_steps, run
 
         if self.t0 is None:
             difference = stream.X[first[:_N_MEASURED]] - stream.X[second[:_N_MEASURED]]

@@ -47,7 +47,7 @@ class SaddlePoint:
 
     def steps(self, stream: Stream, rows: Index) -> None:
         """Take one step for each of the given rows."""
-        from rocmax._jit import run, saddle_steps
+        from rocmax.streaming.loops import run, saddle_steps
 
         if self.zeta is None:
             self.zeta = 1.0 / (mean_squared_length(stream.X[rows[:_N_MEASURED]]) or 1.0)

@@ -1,0 +1,263 @@
+"""Boosted stumps: RankBoost for the AUC, and pAUCBoost for the partial AUC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._rounding import join_ties
+from rocmax._thresholds import at_fpr
+from rocmax._validate import TrainingSet, check_number
+from rocmax._window import check_window, window_end
+from rocmax.estimators._ranked import RankedClassifier
+from rocmax.estimators.baselines._stumps import SortedFeatures, Stump
+from rocmax.metrics import partial_auc_score
+
+Array = NDArray[np.float64]
+
+# A stump that ranks all pairs rightly would get an infinite weight.
+_LARGEST_RATE = 1.0 - 1e-6
+# pAUCBoost tries the stumps of this many features, those along which the partial AUC rises fastest.
+_CANDIDATES = 10
+
+
+class StumpEnsemble(RankedClassifier):
+    """A sum of weighted stumps."""
+
+    stumps_: list[Stump]
+    weights_: Array
+
+    def _scores(self, X: Any) -> Array:
+        scores = np.zeros(X.shape[0])
+        for stump, weight in zip(self.stumps_, self.weights_, strict=True):
+            scores += weight * stump(X)
+        return scores
+
+
+class RankBoostClassifier(StumpEnsemble):
+    r"""Boosted decision stumps that maximise the area under the ROC curve (RankBoost, bipartite form).
+
+    Lowers the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, one stump at a time. The
+    weight of a pair is the product of a weight of its positive and one of its negative, so a round costs O(N d) on
+    features that are sorted once. With :math:`r` the mean over the pairs of :math:`h(x_i^+) - h(x_j^-)`, each round
+    takes the stump ``h`` (0 or 1) with the largest :math:`|r|` and gives it the weight
+    :math:`\frac12 \ln\frac{1+r}{1-r}` (the paper's third method). The loss never rises.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Number of rounds. They end early where no stump is better than chance.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+
+    Attributes
+    ----------
+    stumps_ : list of Stump
+        Feature and threshold of each round.
+    weights_ : ndarray of shape (n_rounds,)
+        Weight of each round; negative where a low value of the feature speaks for the positive class.
+    train_loss_ : ndarray of shape (n_rounds + 1,)
+        The exponential loss before the first and after each round, 1 at first.
+    threshold_ : float
+        Score above which a row is positive: the largest TPR - FPR on the training rows.
+    classes_ : ndarray of shape (2,)
+        The classes.
+
+    References
+    ----------
+    Freund, Iyer, Schapire and Singer, "An efficient boosting algorithm for combining preferences", JMLR 2003, section
+    3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import RankBoostClassifier
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> model = RankBoostClassifier(n_estimators=30).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.99
+    """
+
+    def __init__(self, n_estimators: int = 100, *, pos_label: Any = None) -> None:
+        self.n_estimators = n_estimators
+        self.pos_label = pos_label
+
+    def _check_parameters(self) -> None:
+        check_number("n_estimators", self.n_estimators, above=0, integer=True)
+
+    def _learn(self, data: TrainingSet) -> Array:
+        features = SortedFeatures(data.X)
+        share = np.ones(data.positive.size) if data.weight is None else data.weight.copy()
+        side = np.where(data.positive, 1.0, -1.0)
+        scores = np.zeros(side.size)
+        stumps, weights, losses = [], [], [1.0]
+        for _ in range(self.n_estimators):
+            share /= np.where(data.positive, share[data.positive].sum(), share[~data.positive].sum())
+            stump = features.best(side * share)
+            if stump is None or abs(stump.gain) < 1e-12:
+                break
+            rate = float(np.clip(stump.gain, -_LARGEST_RATE, _LARGEST_RATE))
+            weight = float(np.arctanh(rate))
+            step = weight * stump(data.X)
+            share *= np.exp(-side * step)
+            losses.append(losses[-1] * float(share[data.positive].sum() * share[~data.positive].sum()))
+            scores += step
+            stumps.append(stump)
+            weights.append(weight)
+        self.stumps_, self.weights_, self.train_loss_ = stumps, np.array(weights), np.array(losses)
+        return scores
+
+
+class PAUCBoostClassifier(StumpEnsemble):
+    r"""Boosted decision stumps that maximise the partial area under the ROC curve (after pAUCBoost).
+
+    The direction of each round comes from a smooth partial AUC,
+
+    .. math:: \frac{1}{m (b-a)} \sum_i \sum_j q_j \, \Phi\bigl(F(x_i^+) - F(x_j^-)\bigr),
+
+    with :math:`\Phi` the normal distribution function and :math:`q_j` the part of a negative's rank that lies in the
+    window :math:`(a, b]` of false positives; tied negatives share it. The ten features along whose best stumps it rises
+    fastest are tried with a halving sequence of steps, and the stump and step with the largest partial AUC of the
+    training rows are taken. That one never falls; where nothing raises it, the rounds end.
+
+    The paper was followed in the smooth partial AUC and in adding one feature at a time. Chosen here: stumps for every
+    feature (the paper takes natural cubic splines for continuous ones, and stumps for discrete ones only), hence no
+    penalty on second derivatives and no tuning of it; no scale of the smoothing, as the steps are
+    measured in it; the step by the exact partial AUC in place of a Newton-Raphson
+    step on the smooth one, which for small windows is largest at tiny steps, where nothing is decided; an exact window
+    in place of thresholds at its ends.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The range of false-positive rates.
+    n_estimators : int
+        Number of rounds. They end early where no step raises the partial AUC.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+
+    Attributes
+    ----------
+    stumps_ : list of Stump
+        Feature and threshold of each round.
+    weights_ : ndarray of shape (n_rounds,)
+        Weight of each round.
+    train_partial_auc_ : ndarray of shape (n_rounds + 1,)
+        Partial AUC of the training rows before the first and after each round.
+    threshold_ : float
+        The lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+
+    References
+    ----------
+    Komori and Eguchi, "A boosting method for maximizing the partial area under the ROC curve", BMC Bioinformatics 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PAUCBoostClassifier
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = PAUCBoostClassifier(max_fpr=0.1, n_estimators=30).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.98
+    """
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        *,
+        n_estimators: int = 100,
+        pos_label: Any = None,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.n_estimators = n_estimators
+        self.pos_label = pos_label
+
+    def _check_parameters(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+        check_number("n_estimators", self.n_estimators, above=0, integer=True)
+
+    def _learn(self, data: TrainingSet) -> Array:
+        features = SortedFeatures(data.X)
+        smooth = SmoothPartialAUC(data.positive, data.weight, self.min_fpr, self.max_fpr)
+        scores = np.zeros(data.positive.size)
+        reached = self._area(data, scores)
+        stumps, weights, trace = [], [], [reached]
+        for _ in range(self.n_estimators):
+            tried = [
+                (stump, float(np.sign(stump.gain)) * 2.0**power)
+                for stump in features.leading(smooth.gradient(scores), _CANDIDATES)
+                for power in range(2, -7, -1)
+            ]
+            values = np.array([self._area(data, scores + step * stump(data.X)) for stump, step in tried])
+            if values.max(initial=-np.inf) <= reached + 1e-12:
+                break
+            found = int(np.argmax(values >= values.max() - 1e-12))
+            stump, step = tried[found]
+            scores, reached = scores + step * stump(data.X), float(values[found])
+            stumps.append(stump)
+            weights.append(step)
+            trace.append(reached)
+        self.stumps_, self.weights_, self.train_partial_auc_ = stumps, np.array(weights), np.array(trace)
+        return scores
+
+    def _area(self, data: TrainingSet, scores: Array) -> float:
+        return self._measure(data.positive, join_ties(scores), data.weight, True)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(
+            y, scores, min_fpr=self.min_fpr, max_fpr=self.max_fpr, sample_weight=sample_weight, pos_label=pos_label
+        )
+
+
+class SmoothPartialAUC:
+    """The slope of the partial AUC with the normal distribution function in place of a jump.
+
+    Scores are few distinct numbers (sums of stumps), so pairs are taken between distinct scores, in blocks of bounded
+    memory.
+    """
+
+    def __init__(self, positive: NDArray[np.bool_], weight: Array | None, min_fpr: float, max_fpr: float) -> None:
+        self._positive = positive
+        self._weight = np.ones(positive.size) if weight is None else weight
+        n = float(self._weight[~positive].sum())
+        self._a, self._b = window_end(n, min_fpr), window_end(n, max_fpr)
+        self._norm = float(self._weight[positive].sum()) * (self._b - self._a)
+
+    def gradient(self, scores: Array) -> Array:
+        """Return the derivative of the smooth partial AUC in each score, for the window at hand."""
+        levels, level_of, gain, part = self._levels(scores)
+        inside = np.flatnonzero(part > 0)
+        up, down = np.zeros(levels.size), np.zeros(levels.size)
+        for rows in _blocks(np.flatnonzero(gain > 0), inside.size):
+            apart = levels[rows][:, None] - levels[inside]
+            density = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self._norm)
+            up[rows] = density @ part[inside]
+            down[inside] += gain[rows] @ density
+        # A level of tied negatives is in the window with a share of its weight.
+        full = np.bincount(level_of, self._weight * ~self._positive, levels.size)
+        share = np.divide(part, full, out=np.zeros(levels.size), where=full > 0)
+        return self._weight * np.where(self._positive, up[level_of], -(share * down)[level_of])
+
+    def _levels(self, scores: Array) -> tuple[Array, NDArray[np.intp], Array, Array]:
+        """Distinct scores, the level of each row, the positives' weight there, and the negatives' inside the window."""
+        levels, level_of = np.unique(join_ties(scores), return_inverse=True)
+        gain = np.bincount(level_of, self._weight * self._positive, levels.size).astype(np.float64)
+        full = np.bincount(level_of, self._weight * ~self._positive, levels.size).astype(np.float64)
+        # Ranks are counted from the highest score down.
+        stop = np.cumsum(full[::-1])[::-1]
+        part = np.clip(stop, self._a, self._b) - np.clip(stop - full, self._a, self._b)
+        return levels, level_of, gain, part
+
+
+def _blocks(rows: NDArray[np.intp], width: int, size: int = 2_000_000) -> list[NDArray[np.intp]]:
+    """Cut rows into pieces whose table with ``width`` columns stays small."""
+    return np.array_split(rows, max(1, -(-rows.size * max(width, 1) // size)))

@@ -1,0 +1,1 @@
+"""Linear classifiers fitted to all rows at once."""

@@ -1,0 +1,177 @@
+"""The one fit path of the linear estimators."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._rounding import join_ties, product_error, score_error
+from rocmax._thresholds import at_fpr
+from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
+from rocmax.estimators._base import Decision
+from rocmax.losses import Loss
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator, row_space
+from rocmax.penalties import SquaredL2
+from rocmax.solvers.base import Callback, Progress, Result, Solver
+
+Array = NDArray[np.float64]
+
+
+class LinearDecision(Decision):
+    """Decisions of a linear model with a threshold."""
+
+    coef_: Array
+    intercept_: Array
+    takes_sparse = True
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
+            and displays expect.
+        """
+        X = check_rows(self, X)
+        return as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
+
+
+class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
+    """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
+
+    tol: float
+    max_iter: int
+    verbose: int | bool
+    warm_start: bool
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearScoreClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make ``C`` comparable between them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight counts as a number of copies of its row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        sign = 1.0 if data.positive_index == 1 else -1.0
+        start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
+        if start is not None and start.size != data.X.shape[1]:
+            raise ValueError(
+                f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
+            )
+        result = self._minimize(data, start, self._progress())
+        self._warn(result)
+        scores = join_ties(as_operator(data.X).matvec(result.w), product_error(data.X, result.w))
+        threshold = self._threshold(data, scores)
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        self.coef_ = sign * result.w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+        self.objective_ = result.objective
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.trace_ = result.trace
+        return self
+
+    @abstractmethod
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        """Bind the loss, choose the solver and run it."""
+
+    @abstractmethod
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        """Choose the score above which a row is predicted positive."""
+
+    def _remedy(self) -> str:
+        """Say why a fit can end at zero weights, and what to do."""
+        return "No direction puts the mean of the positives above that of the negatives; check that the features vary."
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol, above=0.0)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+
+    def _progress(self) -> Callback | None:
+        if not self.verbose:
+            return None
+        name = type(self).__name__
+
+        def report(progress: Progress) -> None:
+            sys.stderr.write(
+                f"{name}: objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+                f"{progress.passes} passes over the data\n"
+            )
+
+        return report
+
+    def _warn(self, result: Result) -> None:
+        name = type(self).__name__
+        if not result.converged:
+            text = f"{name}: {result.message}"
+            if not result.w.any():
+                text += ". The weights are still zero, so the model ranks at random"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        elif not result.w.any():
+            text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+
+class WindowMeasure:
+    """Threshold and measure of the classifiers for a range of false-positive rates."""
+
+    min_fpr: float
+    max_fpr: float
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(
+            y,
+            scores,
+            min_fpr=self.min_fpr,
+            max_fpr=self.max_fpr,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+
+
+def solve_linear(
+    solver: Solver,
+    loss: Loss,
+    data: TrainingSet,
+    C: float,
+    w0: Array | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Run a solver on the rows at hand, in their own span if that is smaller than the space of features."""
+    operator, lower, lift = row_space(as_operator(data.X), data.X)
+    bound = loss.bind(data.positive, data.weight)
+    result = solver.solve(operator, bound, SquaredL2(C), None if w0 is None else lower(w0), callback)
+    return replace(result, w=lift(result.w))

@@ -1,0 +1,148 @@
+"""The folds of a cross-validated partial-AUC fit: starts, paths from them, and which starts to trust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet
+from rocmax.estimators.linear._model_choice import agreement, close_to_best
+from rocmax.estimators.linear._positive_clusters import Labels
+from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefinement
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+
+Array = NDArray[np.float64]
+
+# Kinds of start, with the weight of their loss on standardised features.
+SAFE_STARTS = (
+    *(("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
+    *(("auc", C) for C in (1.0, 100.0)),
+)
+# Few rows decide where these end, so they have to be better, and alike in all folds.
+BOLD_STARTS = (("tight", 1.0), ("tight", 100.0))
+# Least mean correlation between the scores of the folds' models of a bold start: the mean of models that disagree is
+# another model than those that were tried on held-out rows.
+_AGREEMENT = 0.9
+
+
+@dataclass
+class Fold:
+    """One split: fits on its training rows, scores on the rows held out."""
+
+    data: TrainingSet
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    window: tuple[float, float]
+    tol: float
+    max_iter: int
+
+    def starts(self, groups: list[Labels]) -> tuple[list[float], list[Array]]:
+        """Return held-out partial AUC and weights of each start."""
+        refinement = self._refinement()
+        starts = [refinement.start(*spec) for spec in (*SAFE_STARTS, *BOLD_STARTS)]
+        for labels in groups:
+            starts += refinement.subgroup_starts(labels[self.train], int(labels.max()) + 1)
+        weights = [refinement.run(start, 0.0).w for start in starts]
+        # A tie of all rows has the partial AUC of chance, and there are windows where honest starts have less.
+        return [self._score(w) if w.any() else 0.0 for w in weights], weights
+
+    def path(self, starts: Array, Cs: Array) -> tuple[list[float], list[Array], int]:
+        """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
+        refinement = self._refinement()
+        start = refinement.mean_start(starts)
+        results = [refinement.run(start, 0.0)]
+        for C in Cs:
+            results.append(refinement.run(start, float(C), results[-1].w))
+        spread = refinement.spread
+        return (
+            [self._score(result.w) for result in results],
+            [result.w / spread(result.w) for result in results],
+            max(result.n_iter for result in results),
+        )
+
+    def _refinement(self) -> WindowRefinement:
+        weight = self.data.weight
+        part = self.data._replace(
+            X=self.data.X[self.train],
+            positive=self.data.positive[self.train],
+            weight=None if weight is None else weight[self.train],
+        )
+        return WindowRefinement(part, self.window, self.tol, self.max_iter)
+
+    def _score(self, w: Array) -> float:
+        weight = self.data.weight
+        return partial_auc_score(
+            self.data.positive[self.test],
+            as_operator(self.data.X[self.test]).matvec(w),
+            min_fpr=self.window[0],
+            max_fpr=self.window[1],
+            sample_weight=None if weight is None else weight[self.test],
+        )
+
+
+class Route:
+    """The way from the mean of some starts along the path of C, in all folds.
+
+    Parameters
+    ----------
+    starts : ndarray of int
+        Which starts.
+    parallel : Parallel
+        What runs the folds.
+    folds : list of Fold
+        The folds.
+    weights : ndarray of shape (n_folds, n_starts, n_features)
+        The starts.
+    Cs : ndarray
+        The path.
+    """
+
+    def __init__(
+        self, starts: NDArray[np.intp], parallel: Parallel, folds: list[Fold], weights: Array, Cs: Array
+    ) -> None:
+        self.starts = starts
+        paths = parallel(delayed(Fold.path)(fold, w[starts], Cs) for fold, w in zip(folds, weights, strict=True))
+        self.scores = np.array([scores for scores, _, _ in paths])
+        self._models = [models for _, models, _ in paths]
+        self.n_iter = max(n_iter for _, _, n_iter in paths)
+        self.best = int(np.argmax(self.scores.mean(axis=0)))
+        self.averaged = close_to_best(self.scores[:, : self.best + 1])
+
+    @property
+    def best_scores(self) -> Array:
+        """Held-out measures of the best value of C."""
+        return self.scores[:, self.best]
+
+    def model(self) -> Array:
+        """Return the mean of the models that are close to the best, over the folds."""
+        return np.mean([models[k] for models in self._models for k in self.averaged], axis=0)
+
+
+def start_names(groups: list[Labels]) -> list[tuple[str, float]]:
+    """Return kind and weight of the loss of all starts, in the order in which they are fitted."""
+    sizes = [int(labels.max()) + 1 for labels in groups]
+    of_groups = ((f"group {k + 1} of {size}", SUBGROUP_STRENGTH) for size in sizes for k in range(size))
+    return [*SAFE_STARTS, *BOLD_STARTS, *of_groups]
+
+
+def bold_starts(scores: Array, weights: Array, data: TrainingSet) -> NDArray[np.intp]:
+    """Return the bold starts that are better on held-out rows than all safe ones, and alike in all folds.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_folds, n_starts)
+        Held-out measures.
+    weights : ndarray of shape (n_folds, n_starts, n_features)
+        The models.
+    data : TrainingSet
+        The rows on which models are compared.
+    """
+    means, n_safe = scores.mean(axis=0), len(SAFE_STARTS)
+    ahead = n_safe + np.flatnonzero(means[n_safe:] > means[:n_safe].max())
+    return np.array([k for k in ahead if agreement(weights[:, k], data) >= _AGREEMENT], dtype=np.intp)

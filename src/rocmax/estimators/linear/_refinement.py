@@ -1,0 +1,260 @@
+"""The default way to a measure: a bounded loss, lowered from a good start and held near it.
+
+Convex surrogates charge a row by how far it is on the wrong side, so that a few far negatives outweigh everything near
+the threshold, up to a collapse to zero weights. A bounded loss does not, but it has local minima and overfits. So it is
+lowered from a start that is good already, and pays for every move away from it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.extmath import row_norms
+
+from rocmax._validate import CHECKING, TrainingSet
+from rocmax._window import window_end
+from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
+from rocmax.estimators.linear._starts import fit_start
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
+from rocmax.losses.anchored import Anchored
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import MatrixOperator
+from rocmax.penalties import SquaredL2, Unpenalized
+from rocmax.solvers import Callback, Descent, Progress, Result, SmoothedNewton
+
+Array = NDArray[np.float64]
+
+# Length of the step of the loss of the partial AUC, in standard deviations of the start's scores. Wider steps drift
+# towards what the convex losses do; narrower ones see fewer pairs.
+STEP = 0.25
+# Share of the examples per feature that is trusted at C = 1.
+_TRUST = 0.1
+# Share of the iterations that a start from the tight loss may take.
+_ROUGH_SHARE = 0.06
+# Weight of the loss of starts for a group of positives.
+SUBGROUP_STRENGTH = 10.0
+# Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
+STARTS = (("logistic", 1.0), ("auc", 10.0))
+
+
+class Start(NamedTuple):
+    """A linear score on standardised features: weights, and scores of unit standard deviation."""
+
+    w: Array
+    scores: Array
+
+
+class Refinement(ABC):
+    """Starts on standardised features, and the descent from one of them.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Rows, labels and weights.
+    loss : Loss
+        The bounded loss of scores of unit standard deviation.
+    tol : float
+        Precision of starts and descent.
+    max_iter : int
+        Largest number of iterations of each.
+    """
+
+    def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
+        # Arrays, whatever output the user has asked scikit-learn for.
+        scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
+        with CHECKING:
+            self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
+        self._scale = scaler.scale_
+        self._operator = MatrixOperator(self._X)
+        self._data, self._tol, self._max_iter = data, tol, max_iter
+        self._loss = loss.bind(data.positive, data.weight)
+
+    @abstractmethod
+    def trust(self, start: Start) -> float:
+        """Return how far the scores may move at ``C = 1``: with the examples that decide the measure, per feature."""
+
+    @abstractmethod
+    def _measure(self, scores: Array) -> float:
+        """Return the measure on the training rows."""
+
+    def start(self, kind: str, strength: float) -> Start:
+        """Fit a start, "logistic", "balanced" or "svc", with the given weight of its loss."""
+        return self._fitted(kind, strength, slice(None))
+
+    def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
+        weight = None if self._data.weight is None else self._data.weight[rows]
+        tol, max_iter = min(1e-4, 0.1 * self._tol), 10 * self._max_iter
+        w = fit_start(kind, self._X[rows], self._data.positive[rows], weight, strength, tol, max_iter)
+        return self._normalized(w)
+
+    def mean_start(self, weights: Array) -> Start:
+        """Return the mean of several starts' weights, of the given features, as one start."""
+        return self._normalized(np.mean(weights, axis=0) * self._scale)
+
+    def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
+        """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
+
+        Weights are those of the given features. The start is returned unless the measure on the training rows rises,
+        for ``C = 0`` or no trust, and if its weights are zero.
+        """
+        reach = C * self.trust(start) if C > 0 and start.w.any() else 0.0
+        if reach == 0:
+            value = self._loss.value_and_gradient(start.scores)[0]
+            trace = [Progress(value, np.nan, 1)]
+            if callback is not None:
+                callback(trace[0])
+            return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
+        objective = Anchored(self._loss, start.scores, 1.0 / reach)
+        begin, value = start, objective.value_and_gradient(start.scores)[0]
+        if w0 is not None and np.any(w0):
+            other = self._normalized(w0 * self._scale)
+            begin = other if objective.value_and_gradient(other.scores)[0] < value else start
+        descent = Descent(0.01 * self._tol, self._max_iter)
+        result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
+        if self._measure(self._operator.matvec(result.w)) < self._measure(start.scores):
+            trace = [progress._replace(objective=value) for progress in result.trace]
+            result = replace(result, w=start.w, objective=value, trace=trace)
+        if not result.converged:
+            message = (
+                f"the descent did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
+                f"iterations, tol={self._tol:g}; raise max_iter or tol"
+            )
+            result = replace(result, message=message)
+        return replace(result, w=self._normalized(result.w).w / self._scale)
+
+    def spread(self, w: Array) -> float:
+        """Return the standard deviation of the scores that weights of the given features make; 1 if they all tie."""
+        return self._spread(self._operator.matvec(w * self._scale))
+
+    def _spread(self, scores: Array) -> float:
+        weight = self._data.weight
+        mean = np.average(scores, weights=weight)
+        return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
+
+    def _normalized(self, w: Array) -> Start:
+        scores = self._operator.matvec(w)
+        spread = self._spread(scores)
+        return Start(w / spread, scores / spread)
+
+
+class WindowRefinement(Refinement):
+    """Refinement for the partial AUC.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Rows, labels and weights.
+    window : (float, float)
+        The range of false-positive rates.
+    tol : float
+        Precision of starts and descent.
+    max_iter : int
+        Largest number of iterations of each.
+    """
+
+    def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+        super().__init__(data, PartialAUCRamp(*window, width=STEP, margin=0.0), tol, max_iter)
+        self._window = window
+
+    def trust(self, start: Start) -> float:
+        """Return what the examples that the window holds allow: the rarer ones of positives and negatives inside."""
+        low, high = self._window
+        held = 1.0 / (1.0 / self._loss.m + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
+        return _TRUST * held / self._operator.shape[1]
+
+    def start(self, kind: str, strength: float) -> Start:
+        """Fit a start as above, or "auc", the full AUC, or "tight", the tight convex loss on the window."""
+        if kind not in ("auc", "tight"):
+            return super().start(kind, strength)
+        loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
+        # The tight loss takes long to prove a collapse, and a start need not be an optimum.
+        max_iter = self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
+        bound = loss.bind(self._data.positive, self._data.weight)
+        solver = SmoothedNewton(self._tol, max_iter)
+        return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
+
+    def subgroups(self) -> list[Labels]:
+        """Return groups of like positives, as a label for each row; see :func:`~rocmax.estimators.linear._positive_clusters.group`."""
+        return group(self._X, self._data.positive, self._data.weight)
+
+    def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:
+        """Fit a start for each group against all negatives; zero weights for a group without rows.
+
+        ``labels`` are those of these rows, made with more rows at hand.
+        """
+        labels = regroup(self._X, self._data.positive, self._data.weight, labels, size)
+        nothing = self._normalized(np.zeros(self._operator.shape[1]))
+        groups = [labels == k for k in range(size)]
+        return [
+            self._fitted("logistic", SUBGROUP_STRENGTH, members | (labels < 0)) if members.any() else nothing
+            for members in groups
+        ]
+
+    def best_start(self) -> Start:
+        """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""
+        starts = [self.start(*spec) for spec in STARTS]
+        return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
+
+    def _measure(self, scores: Array) -> float:
+        low, high = self._window
+        return partial_auc_score(
+            self._data.positive, scores, min_fpr=low, max_fpr=high, sample_weight=self._data.weight
+        )
+
+
+class DecisionRefinement(Refinement):
+    """Refinement for a measure of decisions.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        Rows, labels and weights.
+    loss : Loss
+        The soft measure.
+    measure : callable
+        The measure on the training rows, of scores.
+    tol : float
+        Precision of starts and descent.
+    max_iter : int
+        Largest number of iterations of each.
+    """
+
+    def __init__(
+        self, data: TrainingSet, loss: Loss, measure: Callable[[Array], float], tol: float, max_iter: int
+    ) -> None:
+        super().__init__(data, loss, tol, max_iter)
+        self._of_scores = measure
+
+    def trust(self, start: Start) -> float:
+        """Return what the rows of the rarer class allow, times the share of the slope that is more than noise."""
+        return _TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+
+    def evidence(self, start: Start) -> float:
+        """Return the share of the squared slope at the start that rows drawn at random would not explain, 0 if none.
+
+        The slope is a sum over rows. If the start is as good as its neighbours, the expectation of the slope is zero,
+        and that of its square the sum of the rows' squares. What is above that by more than one standard error is
+        evidence. For uncorrelated features the relative error is the root of 2 over their number, as for a chi-square.
+        Without it, this is the factor by which James and Stein's estimator shrinks a mean.
+        """
+        slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
+        total = self._operator.rmatvec(slope)
+        noise = float(slope**2 / self._loss.weight @ self._distances())
+        chance, square = noise * (1.0 + np.sqrt(2.0 / total.size)), float(total @ total)
+        return 1.0 - chance / square if square > chance else 0.0
+
+    def _distances(self) -> Array:
+        """Return the squared distance of each row from the mean; sparse rows are not centred."""
+        mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
+        squares = row_norms(self._X, squared=True)
+        return squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
+
+    def _measure(self, scores: Array) -> float:
+        return self._of_scores(scores)

@@ -1,0 +1,66 @@
+"""What the classifiers for measures of decisions share: two ways to fit, and how wide a soft threshold is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet, check_choice, check_number
+from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
+from rocmax.estimators.linear._refinement import DecisionRefinement
+from rocmax.losses import Loss
+from rocmax.solvers import Callback, CuttingPlane, Result
+
+Array = NDArray[np.float64]
+
+
+class ComposedClassifier(LinearScoreClassifier):
+    """Linear classifier for a measure of decisions: a soft version of it, or a convex bound with a certified gap."""
+
+    loss: str
+    C: float
+    start_C: float  # noqa: N815 - the C of the start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("C", self.C, above=0.0)
+        check_number("start_C", self.start_C, above=0.0)
+        check_choice("loss", self.loss, ("auto", "convex"))
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Return the convex loss."""
+
+    @abstractmethod
+    def _soft(self, width: float) -> Loss:
+        """Return the soft version of the measure."""
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.loss == "convex":
+            return solve_linear(CuttingPlane(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
+
+        def measure(scores: Array) -> float:
+            return self._measure(data.positive, scores - self._threshold(data, scores), data.weight, True)
+
+        refinement = DecisionRefinement(data, self._soft(soft_width(data)), measure, self.tol, self.max_iter)
+        return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
+
+    def _remedy(self) -> str:
+        if self.loss == "auto":
+            return "No feature tells the classes apart; check that the features vary."
+        return (
+            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
+            'the mean of as many of the highest negatives. Use loss="auto", which does not collapse.'
+        )
+
+
+def soft_width(data: TrainingSet) -> float:
+    """Return the length of a soft step in standard deviations of the scores.
+
+    It falls with the fifth root of the number of rows of the rarer class, as the best width of a kernel does.
+    """
+    weight = np.ones(data.positive.size) if data.weight is None else data.weight
+    rarer = min(float(weight[data.positive].sum()), float(weight[~data.positive].sum()))
+    return 2.0 * max(rarer, 1.0) ** -0.2

@@ -1,0 +1,260 @@
+"""Classifiers for measures of the contingency table: F-beta and G-mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import fbeta_score
+
+from rocmax._thresholds import best_measure
+from rocmax._validate import CHECKING, TrainingSet, check_number
+from rocmax.estimators.linear._threshold_based import ComposedClassifier
+from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
+from rocmax.metrics import g_mean_score
+
+Array = NDArray[np.float64]
+
+
+class FBetaClassifier(ComposedClassifier):
+    r"""Linear classifier for :math:`F_\beta`.
+
+    Last, the threshold is moved to where the training rows have the best :math:`F_\beta`.
+
+    Parameters
+    ----------
+    beta : float
+        Weight of the recall, above 0.
+    loss : {"auto", "convex"}
+        What is minimised:
+
+        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
+          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
+          collapse, and never ends below its start in the measure on the training rows. Features are standardised
+          inside, so their scale does not matter.
+        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.FBeta`,
+          to a certified gap. Its optimum on hard data is at zero weights.
+    C : float
+        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
+        measure alone, where the data speak for a move at all.
+    start_C : float
+        With "auto", the ``C`` of the logistic regression.
+    tol : float
+        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
+        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
+        relatively.
+    max_iter : int
+        Largest number of iterations, two passes over the data each.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report progress on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        Certified distance from the optimum; NaN with "auto".
+    n_iter_ : int
+        Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    Notes
+    -----
+    With "auto" the fit minimises, for scores :math:`t` of unit standard deviation and those of the start, :math:`t_0`,
+
+    .. math:: R(t) + \frac{1}{2 C \kappa} \mathrm{Var}(t - t_0), \qquad
+              \kappa = \frac{\min(m, n)}{10 \, d} \,
+              \Bigl(1 - \frac{(1 + \sqrt{2/d}) \sum_i |g_i|^2}{|\sum_i g_i|^2}\Bigr)_+
+
+    with :math:`m` positives, :math:`n` negatives, :math:`d` features, and :math:`g_i` the part of a row in the slope
+    of :math:`R` at the start. The last factor is the share of the slope that is more than noise (one standard error
+    above it), much as in James and Stein's estimator. If it is 0, the start itself is the model.
+
+    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
+    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
+    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    James and Stein, "Estimation with quadratic loss", Fourth Berkeley Symposium, 1961.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import FBetaClassifier
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = FBetaClassifier(beta=1.0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.9
+    """
+
+    def __init__(
+        self,
+        beta: float = 1.0,
+        loss: str = "auto",
+        *,
+        C: float = 10.0,
+        start_C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.beta = beta
+        self.loss = loss
+        self.C = C
+        self.start_C = start_C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("beta", self.beta, above=0.0)
+
+    def _loss(self) -> Loss:
+        return FreeShift(FBeta(self.beta))
+
+    def _soft(self, width: float) -> Loss:
+        return SoftMeasure(FBeta(self.beta), width)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_measure(scores, data.positive, data.weight, FBeta(self.beta).measure)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        truth = np.asarray(y) == pos_label
+        with CHECKING:
+            value = fbeta_score(truth, scores > 0, beta=self.beta, sample_weight=sample_weight, zero_division=0.0)
+        return float(value)
+
+
+class GMeanClassifier(ComposedClassifier):
+    r"""Linear classifier for the geometric mean of the rates of both classes that are predicted right.
+
+    Last, the threshold is moved to where the training rows have the best G-mean.
+
+    Parameters
+    ----------
+    loss : {"auto", "convex"}
+        What is minimised:
+
+        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
+          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
+          collapse, and never ends below its start in the measure on the training rows. Features are standardised
+          inside, so their scale does not matter.
+        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.GMean`,
+          to a certified gap. Its optimum on hard data is at zero weights.
+    C : float
+        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
+        measure alone, where the data speak for a move at all.
+    start_C : float
+        With "auto", the ``C`` of the logistic regression.
+    tol : float
+        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
+        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
+        relatively.
+    max_iter : int
+        Largest number of iterations, two passes over the data each.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report progress on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        Certified distance from the optimum; NaN with "auto".
+    n_iter_ : int
+        Number of iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    Notes
+    -----
+    What "auto" minimises, and when it stays at its start, is written in :class:`FBetaClassifier`; only the soft measure
+    is another one.
+
+    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
+    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
+    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+
+    References
+    ----------
+    Kubat and Matwin, "Addressing the curse of imbalanced training sets: one-sided selection", ICML 1997.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import GMeanClassifier
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = GMeanClassifier().fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.96
+    """
+
+    def __init__(
+        self,
+        loss: str = "auto",
+        *,
+        C: float = 10.0,
+        start_C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.start_C = start_C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _loss(self) -> Loss:
+        return FreeShift(GMean())
+
+    def _soft(self, width: float) -> Loss:
+        return SoftMeasure(GMean(), width)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_measure(scores, data.positive, data.weight, GMean().measure)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return g_mean_score(np.asarray(y) == pos_label, scores > 0, sample_weight=sample_weight)

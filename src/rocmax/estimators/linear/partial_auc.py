@@ -1,0 +1,368 @@
+"""Linear classifiers for the AUC and the partial AUC."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._thresholds import best_youden
+from rocmax._validate import TrainingSet, check_choice, check_number
+from rocmax._window import check_window
+from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure, solve_linear
+from rocmax.estimators.linear._constraint import BallMixin, check_ball_parameters
+from rocmax.estimators.linear._refinement import WindowRefinement
+from rocmax.losses import (
+    PairwiseHinge,
+    PairwiseSquaredHinge,
+    PartialAUCHinge,
+    PartialAUCRamp,
+    PartialAUCStructural,
+    PartialAUCTight,
+)
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton, TruncatedNewton
+
+Array = NDArray[np.float64]
+
+
+class AUCClassifier(BallMixin, LinearScoreClassifier):
+    r"""Linear classifier that maximises the area under the ROC curve.
+
+    Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
+    :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
+    fit ends with a certified duality gap.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}
+        The loss on pairs.
+    penalty : {"l2", "l1", "elasticnet", "group"}
+        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
+        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
+        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
+        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
+        groups of features). The features should have a common scale.
+    C : float
+        Weight of the loss against the penalty.
+    radius : float, optional
+        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
+    l1_ratio : float
+        The :math:`\kappa` of "elasticnet", from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, optional
+        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
+    tol : float
+        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
+        from zero weights, so that it means the same at every scale of the features.
+    max_iter : int
+        Largest number of solver iterations.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report each iteration on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold with the largest TPR - FPR on the training rows.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum.
+    n_iter_ : int
+        Iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifier : trains for a range of false-positive rates.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import AUCClassifier
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> model = AUCClassifier(C=10).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.924
+    >>> bool(model.dual_gap_ <= model.tol * model.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        penalty: str = "l2",
+        C: float = 1.0,
+        radius: float | None = None,
+        l1_ratio: float = 0.5,
+        groups: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.C = C
+        self.radius = radius
+        self.l1_ratio = l1_ratio
+        self.groups = groups
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("C", self.C, above=0.0)
+        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.radius is not None:
+            loss = PairwiseHinge() if self.loss == "hinge" else PairwiseSquaredHinge()
+            return self._fit_in_ball(loss, data, w0, callback)
+        if self.loss == "hinge":
+            return solve_linear(SmoothedNewton(self.tol, self.max_iter), PairwiseHinge(), data, self.C, w0, callback)
+        solver = TruncatedNewton(self.tol, self.max_iter)
+        return solve_linear(solver, PairwiseSquaredHinge(), data, self.C, w0, callback)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_youden(scores, data.positive, data.weight)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+
+
+class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
+    r"""Linear classifier that maximises the ROC curve between two false-positive rates.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``. A limit of one per cent of false
+        alarms is ``max_fpr=0.01``.
+    loss : {"auto", "tight", "structural", "hinge", "ramp"}
+        What is minimised:
+
+        - "auto": starts from logistic regression or the full-AUC solution, whichever has the larger partial AUC on
+          the training rows, and lowers a bounded loss on the pairs in the window from there. A penalty on how far the
+          scores move holds it near the start. It cannot collapse, and never ends below its start in partial AUC
+          on the training rows. Features are standardised inside, so their scale does not matter.
+        - "tight": :math:`\frac12|w|^2 + C R(w)` with the tight convex surrogate,
+          :class:`~rocmax.losses.PartialAUCTight`.
+        - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
+        - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not
+          convex if ``min_fpr > 0``; solved by CCCP from the full-AUC solution.
+        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; a local minimum near the full-AUC
+          solution.
+
+        In a ball (see ``penalty``) the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
+        There, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and keeps the fit with the
+        larger partial AUC on the training rows, so it does not collapse where the tight loss does.
+    penalty : {"l2", "l1", "elasticnet", "group"}
+        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
+        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
+        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
+        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
+        groups of features). The features should have a common scale.
+    C : float
+        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start and large values the
+        pure partial AUC of the training rows; 1 trusts the data in proportion to the number of examples that
+        the window holds, per feature.
+    radius : float, optional
+        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
+    l1_ratio : float
+        The :math:`\kappa` of "elasticnet", from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, optional
+        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
+    tol : float
+        Where the loss is convex, the fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol``
+        times what is to be gained from zero weights; elsewhere, the smallest relative fall of the objective that is
+        worth another step.
+    max_iter : int
+        Largest number of solver iterations.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report each iteration on standard error.
+    warm_start : bool
+        Whether to start from the last fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
+    n_iter_ : int
+        Iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    AUCClassifier : trains for the whole ROC curve.
+
+    Notes
+    -----
+    The convex losses collapse on hard data: if no direction puts the mean of the positives above the mean of the
+    negatives in the window, zero weights are their optimum for every ``C``. A fit that ends there says so in a
+    ``ConvergenceWarning``.
+
+    References
+    ----------
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PartialAUCClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], class_sep=0.8, random_state=0)
+    >>> model = PartialAUCClassifier(max_fpr=0.05).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.94
+    >>> float((model.predict(X[y == 0]) == 1).mean()) <= 0.05
+    True
+    """
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        loss: str = "auto",
+        *,
+        penalty: str = "l2",
+        C: float = 1.0,
+        radius: float | None = None,
+        l1_ratio: float = 0.5,
+        groups: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.loss = loss
+        self.penalty = penalty
+        self.C = C
+        self.radius = radius
+        self.l1_ratio = l1_ratio
+        self.groups = groups
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("C", self.C, above=0.0)
+        check_window(self.min_fpr, self.max_fpr)
+        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        if self.radius is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
+            raise ValueError(
+                f"a radius needs a convex loss, and loss={self.loss!r} is not"
+                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
+            )
+
+    def _remedy(self) -> str:
+        if self.loss in ("auto", "ramp"):
+            return "No feature tells the classes apart; check that the features vary."
+        if self.loss == "hinge" and self.min_fpr > 0:
+            return 'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto".'
+        return (
+            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
+            'mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
+        )
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.radius is not None:
+            return self._minimize_in_ball(data, w0, callback)
+        window = (self.min_fpr, self.max_fpr)
+        if self.loss == "auto":
+            refinement = WindowRefinement(data, window, self.tol, self.max_iter)
+            return refinement.run(refinement.best_start(), self.C, w0, callback)
+        certified = SmoothedNewton(self.tol, self.max_iter)
+        if self.loss in ("tight", "structural"):
+            loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
+            return solve_linear(certified, loss, data, self.C, w0, callback)
+        if self.loss == "hinge" and w0 is not None and w0.any():
+            start = w0
+        else:
+            full = solve_linear(SmoothedNewton(self.tol, max(self.max_iter, 100)), PairwiseHinge(), data, self.C)
+            if not full.w.any():
+                return full
+            start = full.w
+        if self.loss == "hinge":
+            solver = CCCP(self.tol, self.max_iter, self.max_iter)
+            return solve_linear(solver, PartialAUCHinge(*window), data, self.C, start, callback)
+        if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
+            start = w0
+        return self._descend(data, start, callback)
+
+    def _minimize_in_ball(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        window = (self.min_fpr, self.max_fpr)
+        loss = PartialAUCStructural(*window) if self.loss == "structural" else PartialAUCTight(*window)
+        result = self._fit_in_ball(loss, data, w0, callback)
+        if self.loss != "auto" or window == (0.0, 1.0):
+            return result
+        other = self._fit_in_ball(PairwiseHinge(), data, w0, callback)
+        better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
+        return other if better else result
+
+    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
+        """Lower the ramp loss from the start; return the start itself if that ranks better.
+
+        For a small ``C`` the penalty pulls the weights to zero and beyond: a lower objective, and a worse ranking.
+        """
+        loss = PartialAUCRamp(self.min_fpr, self.max_fpr)
+        result = solve_linear(Descent(self.tol, self.max_iter), loss, data, self.C, start, callback)
+        if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
+            return result
+        penalty, scores = SquaredL2(self.C), as_operator(data.X).matvec(start)
+        value = loss.bind(data.positive, data.weight).value_and_gradient(scores)[0]
+        objective = penalty.value(start) + penalty.C * value
+        trace = [progress._replace(objective=objective) for progress in result.trace]
+        return replace(result, w=start, objective=objective, trace=trace)
+
+    def _on_training_rows(self, data: TrainingSet, w: Array) -> float:
+        return self._measure(data.positive, as_operator(data.X).matvec(w), data.weight, True)

@@ -1,0 +1,202 @@
+"""The default partial-AUC fit with its strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+
+from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
+from rocmax._window import check_window
+from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure
+from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
+from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
+from rocmax.estimators.linear._refinement import STEP, WindowRefinement
+from rocmax.losses import PartialAUCRamp
+from rocmax.operators import as_operator
+from rocmax.solvers import Callback, Progress, Result
+
+Array = NDArray[np.float64]
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# How far behind the best a start may be and still be averaged, in standard errors. Of many starts of several kinds,
+# some are close by chance.
+_CLOSE_STARTS = 0.5
+
+
+class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
+    r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
+
+    The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
+    logistic regression, plain and balanced, the linear support vector machine and the full AUC, each with several
+    penalties. Bolder ones are the tight convex loss, and logistic regressions for groups of like positives (two, three
+    and four groups by k-means, where there are enough positives): in a narrow window a linear score may do best by
+    finding one group only. The starts whose partial AUC on the held-out rows is within half a standard error of the
+    best are averaged; starts that collapsed to zero weights never are. Of the bolder ones, those that are better on
+    the held-out rows than all others and that the folds agree on make a mean of their own; it is taken if it ends
+    more than two standard errors higher.
+
+    From that mean the descent goes along a path of values of ``C``, each begun where the one before ended. ``C = 0``,
+    the start itself, is always in the path. Again the models within one standard error of the best are averaged, of
+    those that are no bolder than the best, so that a gain that could be chance is not chased. The errors are those of
+    the paired difference to the best over the folds. Last, the model is the mean over the folds.
+
+    Means rather than choices, because few rows decide a partial AUC: held-out rows can tell bad candidates from good
+    ones, but hardly the good ones from each other, and a choice among those is a draw. A mean of linear scores of
+    unit spread is a linear score again, with less noise than each.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr : float
+        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``.
+    Cs : array-like of float
+        The values of ``C`` to try; 0 is always tried too.
+    cv : int, cross-validation generator or iterable, optional
+        By default five stratified folds, repeated twice; fewer folds if a class has fewer than five rows.
+    tol : float
+        Precision of each fit.
+    max_iter : int
+        Largest number of solver iterations of each fit.
+    n_jobs : int, optional
+        Number of folds fitted at a time, as in joblib.
+    random_state : int or RandomState, optional
+        Seed of the default folds. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report the end of the fit on standard error.
+
+    Attributes
+    ----------
+    C_ : float
+        The value with the best mean of the held-out rows; 0 means the start itself.
+    Cs_ : ndarray of shape (n_values,)
+        The values tried, ascending, 0 first.
+    averaged_Cs_ : ndarray
+        The values whose models were averaged; ``C_`` is the last.
+    scores_ : ndarray of shape (n_folds, n_values)
+        Partial AUC of the held-out rows along the path.
+    starts_ : list of str
+        The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc",
+        "auc", "tight" or "group 1 of 2", and the weight of their loss on standardised features, as in
+        "logistic, C=0.1".
+    start_scores_ : dict
+        Mean partial AUC of the held-out rows for each start.
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The bounded loss of the model on the training rows.
+    dual_gap_ : float
+        NaN: the loss is not convex.
+    n_iter_ : int
+        Largest number of iterations of a fit.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifier : the fit for one value of ``C``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PartialAUCClassifierCV
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = PartialAUCClassifierCV(max_fpr=0.1, Cs=[0.3, 3], random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (10, 3)
+    >>> bool(model.C_ in model.Cs_)
+    True
+    """
+
+    warm_start = False
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        *,
+        Cs: Any = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+        cv: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.Cs = Cs
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_window(self.min_fpr, self.max_fpr)
+        if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
+            raise ValueError(f"Cs needs a list of at least one number > 0; got {self.Cs!r}")
+        for value in self.Cs:
+            check_number("each of Cs", value, above=0.0)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
+        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups()
+        folds = [Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
+        parallel = Parallel(n_jobs=self.n_jobs)
+        fitted = parallel(delayed(Fold.starts)(fold, groups) for fold in folds)
+        by_start, weights = (np.array(part) for part in zip(*fitted, strict=True))
+        names = [f"{kind}, C={C:g}" for kind, C in start_names(groups)]
+        self.start_scores_ = dict(zip(names, by_start.mean(axis=0).tolist(), strict=True))
+        safe, bold = np.arange(len(SAFE_STARTS)), bold_starts(by_start, weights, data)
+        routes = [
+            Route(kept[close_to_best(by_start[:, kept], _CLOSE_STARTS)], parallel, folds, weights, Cs)
+            for kept in ((safe, bold) if bold.size else (safe,))
+        ]
+        bolder = clearly_above(routes[-1].best_scores, routes[0].best_scores)
+        route = routes[-1] if bolder else routes[0]
+        self.starts_ = [names[k] for k in route.starts]
+        self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
+        self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
+        w = route.model()
+        loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
+        objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
+        trace = [Progress(objective, np.nan, 1)]
+        if callback is not None:
+            callback(trace[0])
+        message = f"mean of the starts {self.starts_} and of C={self.averaged_Cs_.tolist()}"
+        return Result(w, objective, np.nan, route.n_iter, True, message, trace)
+
+    def _splits(self, data: TrainingSet) -> list[Split]:
+        """Return training and held-out rows, as places among the rows of non-zero weight."""
+        if self.cv is None:
+            rarest = int(min(data.positive.sum(), (~data.positive).sum()))
+            if rarest < 2:
+                raise ValueError(f"cross-validation needs two rows of each class at least; got {rarest} of one class")
+            folds = RepeatedStratifiedKFold(
+                n_splits=min(5, rarest), n_repeats=2, random_state=random_source(self.random_state)
+            )
+            with CHECKING:
+                return list(folds.split(data.X, data.positive))
+        # Splits that the caller made count all rows, those of weight zero too.
+        place = np.full(data.given.size, -1)
+        place[data.rows] = np.arange(data.rows.size)
+        with CHECKING:
+            cv = check_cv(self.cv, data.given, classifier=True)
+            splits = list(cv.split(np.zeros((data.given.size, 1)), data.given))
+        return [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]

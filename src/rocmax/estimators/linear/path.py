@@ -1,0 +1,247 @@
+"""The regularisation path: one model per radius, from the all-zero one to the dense one."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._validate import TrainingSet, check_number, check_training_set
+from rocmax.estimators.linear._constraint import make_ball
+from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
+from rocmax.losses import PartialAUCTight
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+
+Array = NDArray[np.float64]
+
+# Default radii, in units of the one at which the slope at zero weights would take the loss to zero.
+_SMALLEST, _LARGEST = 0.05, 20.0
+
+
+@dataclass(frozen=True)
+class PartialAUCPath:
+    """What :func:`partial_auc_path` returns, one entry per radius.
+
+    Attributes
+    ----------
+    radii : ndarray of shape (n_radii,)
+        The radii, ascending; the first is 0, the all-zero model.
+    coefs : ndarray of shape (n_radii, n_features)
+        Weights; as in ``coef_``, positive scores speak for ``classes[1]``.
+    n_features : ndarray of int
+        Number of features with a weight.
+    n_groups : ndarray of int
+        Number of groups with a weight; for other penalties than "group" the same as ``n_features``.
+    partial_auc : ndarray
+        Partial AUC of each model on the training rows.
+    objectives, gaps : ndarray
+        Loss at each solution, and its certified distance from the optimum.
+    classes : ndarray of shape (2,)
+        The classes.
+    penalty : str
+        The penalty.
+    min_fpr, max_fpr : float
+        The range of false-positive rates.
+    feature_names : ndarray or None
+        Names of the features, if `X` had any.
+    """
+
+    radii: Array
+    coefs: Array = field(repr=False)
+    n_features: NDArray[np.intp]
+    n_groups: NDArray[np.intp]
+    partial_auc: Array
+    objectives: Array = field(repr=False)
+    gaps: Array = field(repr=False)
+    classes: NDArray[Any]
+    penalty: str
+    min_fpr: float
+    max_fpr: float
+    feature_names: NDArray[Any] | None = field(repr=False)
+    pos_label: Any = None
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Return the partial AUC of every model on other rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        ndarray of shape (n_radii,)
+            Partial AUC.
+        """
+        positive = self.classes[1] if self.pos_label is None else self.pos_label
+        sign = 1.0 if positive == self.classes[1] else -1.0
+        operator = as_operator(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
+
+        def measure(w: Array) -> float:
+            return partial_auc_score(
+                y,
+                sign * operator.matvec(w),
+                min_fpr=self.min_fpr,
+                max_fpr=self.max_fpr,
+                sample_weight=sample_weight,
+                pos_label=positive,
+            )
+
+        return np.array([measure(w) for w in self.coefs])
+
+
+def partial_auc_path(
+    X: Any,
+    y: Any,
+    *,
+    min_fpr: float = 0.0,
+    max_fpr: float = 0.1,
+    loss: str = "tight",
+    penalty: str = "l1",
+    radii: ArrayLike | None = None,
+    n_radii: int = 20,
+    l1_ratio: float = 0.5,
+    groups: Any = None,
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> PartialAUCPath:
+    r"""Fit :class:`PartialAUCClassifier` in balls of growing radius, each from the solution before.
+
+    The loss never rises along the path, because a ball holds the smaller ones. Where it is within ``tol`` of its
+    minimum already, a larger radius changes nothing.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples, n_features)
+        Training rows; features of a common scale.
+    y : array-like of shape (n_samples,)
+        Two classes.
+    min_fpr, max_fpr : float
+        The range of false-positive rates.
+    loss : {"tight", "structural", "auto"}
+        As in :class:`PartialAUCClassifier`.
+    penalty : {"l1", "elasticnet", "group", "l2"}
+        As in :class:`PartialAUCClassifier`.
+    radii : array-like, optional
+        Radii above zero. By default ``n_radii`` values in equal ratios from 0.05 to 20 times the radius at which the
+        slope of the loss at zero weights would take it to zero.
+    n_radii : int
+        Number of default radii.
+    l1_ratio, groups, tol, max_iter, pos_label
+        As in :class:`PartialAUCClassifier`.
+    sample_weight : array-like of shape (n_samples,), optional
+        A weight counts as a number of copies of its row.
+
+    Returns
+    -------
+    PartialAUCPath
+        Radii, weights, numbers of features, partial AUC and certified gaps.
+
+    See Also
+    --------
+    rocmax.PartialAUCPathDisplay : draws the path.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import partial_auc_path
+    >>> X, y = make_classification(1000, 50, n_informative=5, shuffle=False, class_sep=2.0, random_state=0)
+    >>> path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.1, 0.5, 1.0])
+    >>> path.n_features.tolist()[:3]
+    [0, 2, 4]
+    >>> bool((path.partial_auc[1:] > path.partial_auc[0]).all())
+    True
+    """
+    model = PartialAUCClassifier(
+        min_fpr,
+        max_fpr,
+        loss,
+        penalty=penalty,
+        radius=1.0,
+        l1_ratio=l1_ratio,
+        groups=groups,
+        tol=tol,
+        max_iter=max_iter,
+        pos_label=pos_label,
+    )
+    model._check_parameters()
+    data = check_training_set(model, X, y, sample_weight, pos_label)
+    grid = _default_radii(model, data, n_radii) if radii is None else _check_radii(radii)
+    return _walk(model, data, grid)
+
+
+def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> PartialAUCPath:
+    d = data.X.shape[1]
+    zero = np.zeros(d)
+    at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
+    rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
+    w, missed = zero, []
+    for radius in grid:
+        ball = make_ball(model.penalty, radius, model.l1_ratio, model.groups, d)
+        result = model.set_params(radius=float(radius))._minimize(data, w, None)
+        w = result.w
+        missed += [] if result.converged else [float(radius)]
+        rows.append((radius, w, ball.n_used(w), model._on_training_rows(data, w), result.objective, result.gap))
+    radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
+    if missed:
+        text = (
+            f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
+        )
+        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+    if not coefs.any():
+        text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    sign = 1.0 if data.positive_index == 1 else -1.0
+    return PartialAUCPath(
+        radii=radii,
+        coefs=sign * coefs,
+        n_features=np.count_nonzero(coefs, axis=1),
+        n_groups=used,
+        partial_auc=scores,
+        objectives=objectives,
+        gaps=gaps,
+        classes=data.classes,
+        penalty=model.penalty,
+        min_fpr=model.min_fpr,
+        max_fpr=model.max_fpr,
+        feature_names=getattr(model, "feature_names_in_", None),
+        pos_label=model.pos_label,
+    )
+
+
+def _tight(model: PartialAUCClassifier, data: TrainingSet) -> Any:
+    return PartialAUCTight(model.min_fpr, model.max_fpr).bind(data.positive, data.weight)
+
+
+def _check_radii(radii: ArrayLike) -> Array:
+    values = np.unique(np.asarray(radii, dtype=np.float64))
+    if values.size == 0 or not (values[0] > 0 and np.isfinite(values[-1])):
+        raise ValueError(f"radii needs finite numbers > 0; got {np.asarray(radii).tolist()!r}")
+    return values
+
+
+def _default_radii(model: PartialAUCClassifier, data: TrainingSet, n_radii: int) -> Array:
+    check_number("n_radii", n_radii, above=1, integer=True)
+    value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
+    slope = as_operator(data.X).rmatvec(coefficients)
+    if not slope.any():
+        return np.geomspace(_SMALLEST, _LARGEST, n_radii)
+
+    def excess(log_radius: float) -> float:
+        ball = make_ball(model.penalty, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
+        return float(np.log(ball.support(-slope) / value))
+
+    unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
+    return unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)

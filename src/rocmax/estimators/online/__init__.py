@@ -1,0 +1,1 @@
+"""Linear classifiers fitted to batches, pairs or single rows of a stream."""

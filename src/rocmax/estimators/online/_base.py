@@ -1,0 +1,139 @@
+"""The one fit path of the stochastic estimators: passes of a streaming method over rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rocmax._thresholds import best_youden
+from rocmax._validate import check_block, check_number, check_training_set, random_source
+from rocmax.estimators.linear._base import LinearDecision
+from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+from rocmax.streaming.base import Array, Memory, Method, Stream
+
+# The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
+_N_FOR_THRESHOLD = 10_000
+# Parameters of fit alone, and the seed, which counts at the start.
+_FREE = ("max_epochs", "tol", "random_state")
+
+
+class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
+    """Run a streaming method over the rows, all at once or block by block; choose a threshold."""
+
+    max_epochs: int
+    tol: float | None
+    buffer_size: int
+    random_state: Any
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model from the start.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows, standardised or of length one.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, None, self.pos_label)
+        self._begin(data.X.shape[1])
+        self.classes_ = data.classes
+        stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
+        last = self._method.weights()
+        for _ in range(self.max_epochs):
+            self._method.epoch(stream)
+            self.n_iter_ += 1
+            weights = self._method.weights()
+            if self.tol is not None and np.linalg.norm(weights - last) <= self.tol * np.linalg.norm(weights):
+                break
+            last = weights
+        self._finish(stream, data.positive_index)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Go on from where the model is, with one pass over a block of rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            New rows, one or more.
+        y : array-like of shape (n_samples,)
+            Their classes; a block may hold only one of the two.
+        classes : array-like of shape (2,), optional
+            Both classes; needed in the first call.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        block = check_block(self, X, y, classes, self.pos_label)
+        if not hasattr(self, "classes_"):
+            self._begin(block.X.shape[1])
+            self.classes_ = block.classes
+        check_unchanged(self, self._fixed)
+        stream = self._memory.stream(block.X, block.positive, self._rng, uniform=False)
+        self._method.epoch(stream)
+        self.n_iter_ += 1
+        self._finish(stream, block.positive_index)
+        return self
+
+    @abstractmethod
+    def _make_method(self, n_features: int) -> Method:
+        """Return the streaming method, at its start."""
+
+    def _remember(self, stream: Stream) -> None:
+        """Let the new rows into the buffers, unless the method has done so itself."""
+
+    def _check_parameters(self) -> None:
+        check_number("max_epochs", self.max_epochs, above=0, integer=True)
+        check_number("buffer_size", self.buffer_size, above=0, integer=True)
+        if self.tol is not None:
+            check_number("tol", self.tol, above=0.0)
+
+    def _begin(self, n_features: int) -> None:
+        self._rng = np.random.default_rng(random_source(self.random_state).randint(2**31 - 1))
+        self._method = self._make_method(n_features)
+        self._memory = Memory(self.buffer_size)
+        self._fixed = fixed_parameters(self, _FREE)
+        self.n_iter_ = 0
+
+    def _finish(self, stream: Stream, positive_index: int) -> None:
+        self._remember(stream)
+        self._memory.keep(stream)
+        weights = self._method.weights()
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"{type(self).__name__}: the steps left the range of floating point; standardise the features, or "
+                "scale the rows to length one"
+            )
+        sign = 1.0 if positive_index == 1 else -1.0
+        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        self.coef_ = sign * weights[np.newaxis, :]
+        self.intercept_ = np.array([-sign * self._threshold(stream, weights)])
+
+    def _threshold(self, stream: Stream, weights: Array) -> float:
+        rows: NDArray[Any] = np.arange(stream.positive.size)
+        if rows.size > _N_FOR_THRESHOLD:
+            rows = stream.rng.choice(rows.size, _N_FOR_THRESHOLD, replace=False, shuffle=False)
+        positive = stream.positive[rows]
+        if positive.all() or not positive.any():
+            return 0.0
+        X = stream.X if rows.size == stream.positive.size else stream.X[rows]
+        return best_youden(as_operator(X).matvec(weights), positive, None)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)

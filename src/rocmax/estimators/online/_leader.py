@@ -1,0 +1,87 @@
+"""The state of following the leader: rows that grow, the leader on them, and what the models played have cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, no_cuts, norm
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCTight
+from rocmax.operators import CountingOperator, as_operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import Callback, CuttingPlane, Progress, Result, SmoothedNewton
+from rocmax.streaming.sampling import stack
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Growing:
+    """All rows so far and the leader on them.
+
+    Attributes
+    ----------
+    X, positive : matrix, ndarray of bool
+        The rows, and whether they are positive.
+    result : Result
+        The leader: that of the last solve, or zero weights while there is one class only.
+    regret, passes : list
+        One entry per batch.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.X: Any = None
+        self.positive: Bools = np.empty(0, dtype=bool)
+        self.result = Result(np.zeros(n_features), 0.0, 0.0, 1, True, "one class only", [Progress(0.0, 0.0, 0)])
+        self.regret: list[float] = []
+        self.passes: list[int] = []
+        self._cuts = no_cuts(n_features)
+        self._sums = np.zeros((2, n_features))
+        self._played = 0.0
+
+    def has_both(self) -> bool:
+        """Whether both classes were seen."""
+        return bool(self.positive.any() and not self.positive.all())
+
+    def take(
+        self, X: Any, positive: Bools, loss: Loss, C: float, tol: float, max_iter: int, callback: Callback | None = None
+    ) -> None:
+        """Play the leader against a batch, add the batch to the rows, and find the next leader."""
+        sums, n_old = self._sums, self.positive.size
+        self._append(X, positive)
+        if not self.has_both():
+            self.regret.append(0.0)
+            self.passes.append(0)
+            return
+        operator = CountingOperator(as_operator(self.X))
+        growth = Growth(self.X, operator, self.positive, operator.matvec(self.result.w), n_old, sums)
+        bound = loss.bind(self.positive)
+        scale = norm(loss, *growth.counts())
+        self._played += scale * bound.value_and_gradient(growth.scores)[0] - _loss_before(loss, growth)
+        kind = SmoothedNewton if isinstance(loss, PairwiseHinge | PartialAUCTight) else CuttingPlane
+        solver = kind(tol, max_iter, carry(loss, self._cuts, growth))
+        self.result = solver.solve(operator, bound, SquaredL2(C), self.result.w, callback)
+        self._cuts = self.result.cuts or self._cuts
+        w = self.result.w
+        in_hindsight = (self.result.objective - 0.5 * float(w @ w)) / C
+        self.regret.append(self._played / scale - in_hindsight)
+        self.passes.append(operator.passes)
+
+    def _append(self, X: Any, positive: Bools) -> None:
+        """Add rows."""
+        if self.X is None:
+            self.X, self.positive = X.copy(), positive.copy()
+        else:
+            self.X, self.positive = stack([self.X, X]), np.concatenate([self.positive, positive])
+        self._sums = self._sums + class_sums(X, positive)
+
+
+def _loss_before(loss: Loss, growth: Growth) -> float:
+    """Return the sum of the loss on the old rows at the weights at hand; zero while there was one class."""
+    m, n = growth.counts(old=True)
+    if not min(m, n):
+        return 0.0
+    bound = loss.bind(growth.positive[: growth.n_old])
+    return norm(loss, m, n) * bound.value_and_gradient(growth.scores[: growth.n_old])[0]

@@ -1,0 +1,183 @@
+"""Linear online classifiers that compare each row with a buffer of the other class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy.special import ndtri
+
+from rocmax._validate import check_choice, check_number
+from rocmax.estimators.online._base import StochasticClassifier
+from rocmax.streaming.buffers import ConfidenceSteps, ReservoirSteps
+
+# A covariance of this many features takes 800 MB.
+_MOST_FEATURES = 10_000
+
+
+class OAMClassifier(StochasticClassifier):
+    r"""Online AUC maximisation with reservoirs: hinge steps against samples of the other class.
+
+    Each row meets the rows :math:`x'` of the other class that a reservoir holds, :math:`z = y(x - x')`, with
+    :math:`C_t = C \max(1, n'/\mathrm{buffer\_size})` for :math:`n'` rows of that class so far:
+
+    - ``update="sequential"``: for one :math:`z` after the other
+      :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`;
+    - ``update="gradient"``: :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
+
+    The factor 1/2 is there because each pair is met from both of its sides.
+
+    Parameters
+    ----------
+    update : {"sequential", "gradient"}
+        The kind of step.
+    C : float
+        Weight of the loss.
+    buffer_size : int
+        Rows of each class that the reservoirs hold.
+    max_epochs : int
+        Number of passes of `fit`.
+    tol : float, optional
+        `fit` stops after a pass that changes the weights by at most this share of their length.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int, RandomState or None
+        Seed of the order of rows and of the reservoirs; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As those of :class:`PSAMClassifier`.
+
+    See Also
+    --------
+    PSAMClassifier : cheaper steps and a better ranking.
+
+    References
+    ----------
+    Zhao, Jin, Yang and Hoi, "Online AUC maximization", ICML 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import OAMClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
+    >>> model = OAMClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        update: str = "sequential",
+        *,
+        C: float = 1e-6,
+        buffer_size: int = 100,
+        max_epochs: int = 1,
+        tol: float | None = None,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.update = update
+        self.C = C
+        self.buffer_size = buffer_size
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("update", self.update, ("sequential", "gradient"))
+        check_number("C", self.C, above=0.0)
+
+    def _make_method(self, n_features: int) -> ReservoirSteps:
+        return ReservoirSteps(n_features, self.C, self.update == "sequential")
+
+
+class CBRClassifier(StochasticClassifier):
+    r"""Confidence-weighted bipartite ranking: second-order steps against the last rows of the other class.
+
+    The weights are normal, :math:`w \sim N(\mu, \Sigma)`, from :math:`\mu = 0`, :math:`\Sigma = I`. Each row meets the
+    rows :math:`x'` of the other class in a first-in-first-out buffer, one after the other: if :math:`z = y(x - x')` is
+    not ranked rightly with probability `eta`, the soft confidence-weighted step (SCW-I) moves :math:`\mu` along
+    :math:`\Sigma z`, by at most `C`, and shrinks :math:`\Sigma` along it. The model is :math:`\mu`. The formulas are
+    in :class:`rocmax.streaming.buffers.ConfidenceSteps`.
+
+    Parameters
+    ----------
+    covariance : {"full", "diagonal"}
+        What is kept of :math:`\Sigma`. A pair costs the square of the number of features if "full", and as much
+        as its rows have stored values if "diagonal".
+    C : float
+        Bound on the step.
+    eta : float
+        The wanted probability, between 0.5 and 1.
+    buffer_size : int
+        Rows of each class that the buffers hold.
+    max_epochs : int
+        Number of passes of `fit`.
+    tol : float, optional
+        `fit` stops after a pass that changes the weights by at most this share of their length.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int, RandomState or None
+        Seed of the order of rows; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As those of :class:`PSAMClassifier`.
+
+    References
+    ----------
+    Khalid, Ray and Chitsaz, "Confidence-weighted bipartite ranking", ADMA 2016.
+    Wang, Zhao and Hoi, "Exact soft confidence-weighted learning", ICML 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import CBRClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
+    >>> model = CBRClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        *,
+        C: float = 1e-4,
+        eta: float = 0.7,
+        buffer_size: int = 50,
+        max_epochs: int = 1,
+        tol: float | None = None,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.covariance = covariance
+        self.C = C
+        self.eta = eta
+        self.buffer_size = buffer_size
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("covariance", self.covariance, ("full", "diagonal"))
+        check_number("C", self.C, above=0.0)
+        check_number("eta", self.eta, above=0.5)
+        if not self.eta < 1.0:
+            raise ValueError(f"eta needs a probability between 0.5 and 1; got {self.eta!r}")
+
+    def _make_method(self, n_features: int) -> ConfidenceSteps:
+        if self.covariance == "full" and n_features > _MOST_FEATURES:
+            raise ValueError(
+                f'covariance="full" takes at most {_MOST_FEATURES} features; got {n_features}. '
+                'Use covariance="diagonal".'
+            )
+        return ConfidenceSteps(n_features, self.C, float(ndtri(self.eta)), self.covariance == "full")

@@ -1,0 +1,242 @@
+"""Follow the regularised leader: the best model of all rows so far, after every batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators.online._leader import Growing
+from rocmax.estimators.online._measures import NamedMeasure, plain_set
+from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
+from rocmax.losses import ContingencyLoss, FreeShift, Loss
+from rocmax.operators import as_operator
+from rocmax.solvers import Callback, Result
+
+Array = NDArray[np.float64]
+
+# Each solve takes these as they are then: the rows are kept, and a leader is the solution for the C of its batch. The
+# seed is that of the order of rows in fit.
+_FREE = ("C", "tol", "max_iter", "n_batches", "random_state", "verbose")
+
+
+class FollowTheLeaderClassifier(NamedMeasure):
+    r"""Linear classifier that after each batch is the best one for all rows so far (FTRL).
+
+    .. math:: w_{t+1} = \arg\min_w \; \tfrac12 |w|^2 + C \, R_{1:t}(Xw)
+
+    with :math:`R_{1:t}` the convex loss of the measure on the batches :math:`1, \dots, t`, solved to a certified gap.
+    Each solve starts from the last weights and, where the loss allows it, from the cuts that the last one left, made
+    into cuts for the larger sample. That needs the rows: all of them are kept, in the memory that they take.
+
+    ``C``, ``tol`` and ``max_iter`` may be changed between calls of ``partial_fit``; the measure, its parameters and
+    ``pos_label`` may not.
+
+    A model plays against each batch before it learns from it; ``regret_`` says how much worse it did so far than the
+    leader would have done with hindsight.
+
+    Parameters
+    ----------
+    measure : {"partial_auc", "auc", "precision_at_k", "break_even", "f_beta", "g_mean"}
+        What to train for. The partial AUC is that of the tight convex loss.
+    min_fpr, max_fpr : float
+        The window of the partial AUC.
+    k : float
+        Fraction of the rows for the precision at k.
+    beta : float
+        Weight of the recall in F-beta.
+    C : float
+        Weight of the loss.
+    n_batches : int
+        Batches of equal size into which ``fit`` cuts the rows, in random order. With 1 it is the batch fit.
+    tol : float
+        Stop each solve when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from
+        zero weights.
+    max_iter : int
+        Largest number of iterations of each solve, two passes over the rows each.
+    random_state : int or RandomState, optional
+        Seed of the order of rows in ``fit``. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report each iteration on standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the leader.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold: as for the batch classifier of the same measure, chosen on all rows so far.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective of the leader on all rows so far.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum.
+    regret_ : ndarray of shape (n_batches_so_far,)
+        The regret after each batch, see below; 0 while only one class was seen.
+    passes_ : ndarray of shape (n_batches_so_far,)
+        Passes over the rows so far that each batch took, those for the regret and for carrying cuts included.
+    n_iter_ : int
+        Iterations of the last solve; 1 while only one class was seen.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration of the last solve.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    Notes
+    -----
+    *Regret.* The loss on rows :math:`Z_{1:t}` is not a sum over batches, so the loss of a batch is what it adds: with
+    the sum :math:`\ell_t = c_t R_{1:t}`, the penalty of playing :math:`w_t` against batch :math:`t` is
+    :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` is what the loss divides by: :math:`mn` for
+    the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for precision at k,
+    :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
+
+    .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - R_{1:T}(w_{T+1})
+
+    is the mean penalty of the models played minus that of the best model in hindsight, for which the leader stands.
+    This is the regret of Kar et al. (their Eq. 6 and section 3.2), divided as in their Theorem 3. The first model is
+    :math:`w_1 = 0`. An entry can be below 0: the leader minimises a penalised loss.
+
+    *Cuts.* For precision at k, break-even point, F-beta and G-mean they save passes. For the AUC and
+    the partial AUC with ``min_fpr=0`` they are scaled and hardly matter: the weights do, and Newton steps. For
+    ``min_fpr > 0`` only the weights are kept.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import FollowTheLeaderClassifier
+    >>> X, y = make_classification(n_samples=5000, weights=[0.9], random_state=0)
+    >>> model = FollowTheLeaderClassifier("f_beta", C=10)
+    >>> for start in range(0, 5000, 500):
+    ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500], classes=[0, 1])
+    >>> bool(model.dual_gap_ <= 1e-3 * model.objective_)
+    True
+    >>> model.regret_.size, bool(model.regret_[-1] < 0.2 * model.regret_[0])
+    (10, True)
+    """
+
+    warm_start = False
+    _growing: Growing
+    _fixed: dict[str, Any]
+
+    def __init__(
+        self,
+        measure: str = "partial_auc",
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        k: float = 0.1,
+        beta: float = 1.0,
+        C: float = 10.0,
+        n_batches: int = 10,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.measure = measure
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.k = k
+        self.beta = beta
+        self.C = C
+        self.n_batches = n_batches
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> FollowTheLeaderClassifier:  # type: ignore[override]
+        """Forget all rows, and take these in batches, in random order.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make ``C`` comparable between them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        super().fit(X, y)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> FollowTheLeaderClassifier:
+        """Play against a batch, and become the leader of all rows so far.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows, kept with those of earlier calls.
+        y : array-like of shape (n_samples,)
+            Their classes; one class alone is fine.
+        classes : array-like of shape (2,), optional
+            Both classes; needed in the first call.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_parameters()
+        block = check_block(self, X, y, classes, self.pos_label)
+        if getattr(self, "_growing", None) is None:
+            self.classes_ = block.classes
+            self._begin(block.X.shape[1])
+        check_unchanged(self, self._fixed)
+        self._take(block.X, block.positive, self._progress())
+        result, rows = self._growing.result, self._growing
+        sign = 1.0 if block.positive_index == 1 else -1.0
+        threshold = 0.0
+        if rows.has_both():
+            self._warn(result)
+            threshold = self._threshold(plain_set(rows.X, rows.positive), as_operator(rows.X).matvec(result.w))
+        self.coef_ = sign * result.w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+        self.objective_, self.dual_gap_ = result.objective, result.gap
+        self.n_iter_, self.trace_ = result.n_iter, result.trace
+        return self
+
+    def make_loss(self) -> Loss:
+        """Return the loss of the measure; where a shift of the scores changes it, at the best shift."""
+        loss = super().make_loss()
+        return FreeShift(loss) if isinstance(loss, ContingencyLoss) else loss
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_measure()
+        check_number("C", self.C, above=0.0)
+        check_number("n_batches", self.n_batches, above=0, integer=True)
+
+    def _begin(self, n_features: int) -> None:
+        self._growing = Growing(n_features)
+        self._fixed = fixed_parameters(self, _FREE)
+
+    def _take(self, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
+        self._growing.take(X, positive, self.make_loss(), self.C, self.tol, self.max_iter, callback)
+        self.regret_, self.passes_ = np.array(self._growing.regret), np.array(self._growing.passes)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        order = random_source(self.random_state).permutation(data.positive.size)
+        self._begin(data.X.shape[1])
+        for part in np.array_split(order, min(self.n_batches, order.size)):
+            self._take(data.X[part], data.positive[part], callback)
+        return self._growing.result
+
+    def _remedy(self) -> str:
+        return self._batch_twin()._remedy()

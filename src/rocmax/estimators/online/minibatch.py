@@ -1,0 +1,302 @@
+"""Training on batches of a stream, for every measure that has a convex loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators.online._batches import Stream, Watch, n_batches, with_sample
+from rocmax.estimators.online._measures import NamedMeasure
+from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
+from rocmax.solvers import Callback, Progress, Result
+from rocmax.solvers.minibatch import MiniBatchSteps
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Rows of arrays on which the threshold is chosen.
+_THRESHOLD_ROWS = 100_000
+# Without a number of passes, small samples get this many steps.
+_FEWEST_STEPS = 500
+_FEWEST_PASSES = 5
+# Parameters of fit alone, and the seed, which counts at the start.
+_FREE = ("passes", "early_stopping", "validation_fraction", "random_state", "verbose")
+
+
+class MiniBatchClassifier(NamedMeasure):
+    r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
+
+    Each batch of ``buffer_size`` rows gives one step along a subgradient of the loss on that batch alone,
+
+    .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
+
+    and the model is a mean of the steps (1PMB). With ``reservoir_size``, every batch of negatives is compared with so
+    many positives (2PMB): better where positives are rare. A stream keeps a sample of them; ``fit`` takes the next ones
+    of all positives for each batch. Their weight in a batch is the share of the positives in the data.
+
+    ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
+    Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
+    is counted. After ``fit``, ``partial_fit`` goes on from its model; for that, a sample of 5,000 rows at most stays
+    with the estimator. Parameters that the steps depend on have to stay the same from call to call.
+
+    Parameters
+    ----------
+    measure : {"partial_auc", "auc", "precision_at_k", "break_even", "f_beta", "g_mean"}
+        What to train for. The partial AUC is that of the tight convex loss.
+    min_fpr, max_fpr : float
+        The window of the partial AUC.
+    k : float
+        Fraction of the rows for the precision at k.
+    beta : float
+        Weight of the recall in F-beta.
+    passes : int, optional
+        Passes of ``fit`` over the data; by default 5, or more on small samples, so that there are 500 steps.
+    buffer_size : int
+        Rows of a batch; negatives of a batch if there is a reservoir.
+    reservoir_size : int, optional
+        Number of positives that each batch of negatives is compared with.
+    eta : float, optional
+        Length of the first step. By default such that a step along the difference of the classes' means in the first
+        batch puts the means of the scores 1, the margin, apart.
+    radius : float, optional
+        Radius of the ball on which the weights are projected; by default there is none.
+    early_stopping : bool
+        Whether ``fit`` holds out rows, and stops when the measure on them has not grown in two passes; the
+        weights of the best pass are kept.
+    validation_fraction : float
+        Share of the rows that is held out.
+    random_state : int or RandomState, optional
+        Seed of the order of rows and of the samples. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    verbose : bool
+        Whether to report the end of each pass on standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights, the mean of the steps.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold: as for the batch classifier of the same measure, chosen on at most 100,000 training rows,
+        or on a sample of 5,000 rows of a stream.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_steps_ : int
+        Number of steps.
+    n_skipped_ : int
+        Number of batches without a step, for want of a class.
+    n_iter_ : int
+        Number of passes of ``fit`` plus calls of ``partial_fit``.
+    objective_ : float
+        Loss on the rows on which the threshold was chosen, at the end of ``fit``.
+    dual_gap_ : float
+        NaN: there is no certificate.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import MiniBatchClassifier
+    >>> X, y = make_classification(n_samples=20000, weights=[0.9], random_state=0)
+    >>> model = MiniBatchClassifier("f_beta", random_state=0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.66
+    >>> stream = MiniBatchClassifier("auc", reservoir_size=200, random_state=0)
+    >>> for start in range(0, 20000, 700):
+    ...     stream = stream.partial_fit(X[start : start + 700], y[start : start + 700], classes=[0, 1])
+    >>> stream.n_steps_
+    35
+    """
+
+    warm_start = False
+    _stream: Stream
+    _fixed: dict[str, Any]
+
+    def __init__(
+        self,
+        measure: str = "partial_auc",
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        k: float = 0.1,
+        beta: float = 1.0,
+        passes: int | None = None,
+        buffer_size: int = 500,
+        reservoir_size: int | None = None,
+        eta: float | None = None,
+        radius: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.measure = measure
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.k = k
+        self.beta = beta
+        self.passes = passes
+        self.buffer_size = buffer_size
+        self.reservoir_size = reservoir_size
+        self.eta = eta
+        self.radius = radius
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> MiniBatchClassifier:  # type: ignore[override]
+        """Fit the model to all rows, in random order.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows; standardised features make one step length fit all of them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        super().fit(X, y)
+        self._fixed = fixed_parameters(self, _FREE)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
+        """Take the next rows of a stream, in the order in which they come; after ``fit``, go on from its model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes; one class alone is fine.
+        classes : array-like of shape (2,), optional
+            Both classes; needed in the first call, unless it follows ``fit``.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_parameters()
+        block = check_block(self, X, y, classes, self.pos_label)
+        first = not hasattr(self, "_stream")
+        if first:
+            self.classes_ = block.classes
+            self._stream = Stream(self, self.make_steps(block.X.shape[1]), random_source(self.random_state))
+            self._fixed = fixed_parameters(self, _FREE)
+            self.n_iter_ = 0
+        check_unchanged(self, self._fixed)
+        stream = self._stream
+        before = stream.steps.n_steps
+        stream.take(block.X, block.positive)
+        self.n_iter_ += 1
+        self.n_steps_, self.n_skipped_ = stream.steps.n_steps, stream.n_skipped
+        self.dual_gap_ = np.nan
+        if first or self.n_steps_ > before:
+            sign = 1.0 if block.positive_index == 1 else -1.0
+            w = stream.steps.mean_w
+            self.coef_ = sign * w[np.newaxis, :]
+            self.intercept_ = np.array([-sign * stream.threshold(self, w)])
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_measure()
+        check_number("buffer_size", self.buffer_size, above=1, integer=True)
+        for name in ("passes", "reservoir_size"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0, integer=True)
+        for name in ("eta", "radius"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0.0)
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction needs to be above 0 and below 1; got {self.validation_fraction!r}")
+
+    def make_steps(self, n_features: int) -> MiniBatchSteps:
+        """Return the steps before the first one."""
+        radius = np.inf if self.radius is None else self.radius
+        return MiniBatchSteps(self.make_loss(), n_features, self.eta, radius)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        rng = random_source(self.random_state)
+        order = rng.permutation(data.positive.size)
+        held = round(self.validation_fraction * order.size) if self.early_stopping else 0
+        watch = Watch(self, data, order[:held]) if held else None
+        rows = order[held:]
+        if held and np.unique(data.positive[rows]).size < 2:
+            raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
+        per_pass = n_batches(rows.size, self.buffer_size)
+        passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
+        steps, trace = self.make_steps(data.X.shape[1]), []
+        n_skipped = 0
+        for n_iter in range(1, passes + 1):
+            for X, positive, weight in self._batches(data, rows, rng):
+                if positive.all() or not positive.any():
+                    n_skipped += 1
+                else:
+                    steps.step(X, positive, weight)
+            trace.append(Progress(np.nan, np.nan, n_iter))
+            if callback is not None:
+                callback(trace[-1])
+            if watch is not None and watch.should_stop(steps.mean_w, steps.mean_b):
+                break
+        if watch is not None:
+            steps.restart(*watch.best)
+        self._begin_stream(data, steps, rng, n_skipped)
+        w, b = steps.mean_w.copy(), steps.mean_b
+        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
+        seen = data.positive[order[:_THRESHOLD_ROWS]]
+        objective = self.make_loss().bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
+        trace[-1] = trace[-1]._replace(objective=objective)
+        return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
+
+    def _begin_stream(
+        self, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
+    ) -> None:
+        """Keep what ``partial_fit`` needs to go on from these steps."""
+        stream = Stream(self, steps, rng)
+        stream.n_skipped = n_skipped
+        stream.remember(data.X, data.positive)
+        self._stream, self.n_steps_, self.n_skipped_ = stream, steps.n_steps, n_skipped
+
+    def _batches(
+        self, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
+    ) -> Iterator[tuple[Any, Bools, Array | None]]:
+        """Yield the batches of one pass."""
+        rows = rng.permutation(rows)
+        if self.reservoir_size is None:
+            # Batches of equal size, none of them a small rest.
+            for part in np.array_split(rows, n_batches(rows.size, self.buffer_size)):
+                yield data.X[part], data.positive[part], None
+            return
+        positives = rows[data.positive[rows]]
+        negatives = rows[~data.positive[rows]]
+        ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
+        for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.buffer_size))):
+            # All positives are at hand: the next ones each time, as one sample for a whole pass would bias the pass.
+            sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
+            yield with_sample(data.X[sample], data.X[part], self.measure, ratio)
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        if scores.size > _THRESHOLD_ROWS:
+            kept = random_source(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
+            if np.unique(data.positive[kept]).size == 2:
+                data, scores = data._replace(positive=data.positive[kept]), scores[kept]
+        return super()._threshold(data, scores)

@@ -1,0 +1,299 @@
+"""Linear classifiers that maximise the AUC by steps on pairs or single rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rocmax._validate import check_number
+from rocmax.estimators.online._base import StochasticClassifier
+from rocmax.streaming.base import Stream
+from rocmax.streaming.pairs import PairSteps
+from rocmax.streaming.saddle import SaddlePoint
+
+
+class _PairClassifier(StochasticClassifier):
+    """Constructor and checks that PSAM and ASAM share."""
+
+    _proximal: bool
+
+    def __init__(
+        self,
+        gamma: float = 1e-4,
+        *,
+        t0: float | str = "auto",
+        rskip: int = 16,
+        askip: int = 16,
+        average: bool | int = True,
+        max_epochs: int = 15,
+        tol: float | None = None,
+        buffer_size: int = 100,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.t0 = t0
+        self.rskip = rskip
+        self.askip = askip
+        self.average = average
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.buffer_size = buffer_size
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("gamma", self.gamma, above=0.0)
+        check_number("rskip", self.rskip, above=0, integer=True)
+        check_number("askip", self.askip, above=0, integer=True)
+        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
+        if self.t0 != "auto" and not number:
+            raise ValueError(f"t0 needs 'auto' or a number >= 0; got {self.t0!r}")
+        if not isinstance(self.average, bool | np.bool_):
+            check_number("average", self.average, above=0, integer=True)
+
+    def _make_method(self, n_features: int) -> PairSteps:
+        t0 = None if isinstance(self.t0, str) else float(self.t0)
+        start = (
+            {True: 0.0, False: np.inf}[bool(self.average)]
+            if isinstance(self.average, bool | np.bool_)
+            else self.average
+        )
+        return PairSteps(n_features, self._proximal, self.gamma, t0, self.rskip, self.askip, float(start))
+
+    def _remember(self, stream: Stream) -> None:
+        stream.remember()
+
+
+class PSAMClassifier(_PairClassifier):
+    r"""Proximal stochastic AUC maximisation.
+
+    Minimises the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
+    :math:`\frac\gamma2 |w|^2`. Step t draws a pair, :math:`x = x_i - x_j`, and takes the proximal step of its hinge,
+    which lands on the hyperplane :math:`w \cdot x = 1` or as near as the length allows:
+
+    .. math::
+
+        w \leftarrow w + \lambda_t \min\Bigl(\frac{(1 - w \cdot x)_+}{\lambda_t |x|^2}, 1\Bigr)\, x, \qquad
+        \lambda_t = \frac{1}{\gamma (t + t_0)}.
+
+    Every `rskip` steps :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`; every `askip` steps the iterate
+    enters an average, which is the model. An epoch is as many steps as there are rows. A step costs as much as its two
+    rows have stored values, shrinking and averaging included.
+
+    Parameters
+    ----------
+    gamma : float
+        Weight of the penalty. Small values leave the work of regularising to the average.
+    t0 : float or "auto"
+        Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
+        `gamma`, so that the first steps go at most to where a pair of loss 1 has none left. With a small
+        number such as `rskip` the first steps are long and the penalty acts from the start.
+    rskip : int
+        Steps between two shrinkings; how much is shrunk in total and what it costs hardly depend on it.
+    askip : int
+        Steps between two iterates that enter the average.
+    average : bool or int
+        Whether to average; an integer is the number of steps after which averaging begins.
+    max_epochs : int
+        Number of epochs of `fit`.
+    tol : float, optional
+        `fit` stops after an epoch that changes the weights by at most this share of their length.
+    buffer_size : int
+        Rows of each class that `partial_fit` remembers (a uniform sample of all rows so far): partners for
+        rows of a block that lacks the other class, and part of the rows on which the threshold is chosen.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int, RandomState or None
+        Seed of the draws; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold with the largest TPR - FPR, on at most 10,000 of the training rows (`fit`), or on the block
+        and the remembered rows (`partial_fit`).
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_iter_ : int
+        Epochs of `fit`, plus blocks of `partial_fit`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    AUCClassifier : the same objective (``loss="hinge"``) and its square to a certified gap, with all rows in memory.
+    KMeansNystroem : features for a kernel; a pipeline of both is the nonlinear variant.
+
+    References
+    ----------
+    Khalid, Chitsaz and Ray, "Proximal stochastic AUC maximization", 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import PSAMClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
+    >>> model = PSAMClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.97
+    True
+    """
+
+    _proximal = True
+
+
+class ASAMClassifier(_PairClassifier):
+    r"""Accelerated stochastic AUC maximisation: plain gradient steps of a smooth hinge on pairs.
+
+    As :class:`PSAMClassifier`, with the gradient of the hinge that is quadratic between 0 and 1:
+
+    .. math::
+
+        w \leftarrow w + \frac{1}{\gamma (t + t_0)} \min\bigl((1 - w \cdot x)_+, 1\bigr)\, x, \qquad x = x_i - x_j.
+
+    A gradient step can be too long where a proximal one cannot, so `t0` matters more here.
+
+    Parameters
+    ----------
+    gamma : float
+        Weight of the penalty :math:`\frac\gamma2 |w|^2`.
+    t0 : float or "auto"
+        Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
+        `gamma`: the longest first step that is stable.
+    rskip : int
+        Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
+    askip : int
+        Steps between two iterates that enter the average.
+    average : bool or int
+        Whether to average; an integer is the number of steps after which averaging begins.
+    max_epochs : int
+        Number of epochs of `fit`.
+    tol : float, optional
+        `fit` stops after an epoch that changes the weights by at most this share of their length.
+    buffer_size : int
+        Rows of each class that `partial_fit` remembers.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int, RandomState or None
+        Seed of the draws; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As those of :class:`PSAMClassifier`.
+
+    References
+    ----------
+    Khalid, Ray and Chitsaz, "Scalable nonlinear AUC maximization methods", ECML PKDD 2018, with the loss of Khalid,
+    Chitsaz and Ray, "Proximal stochastic AUC maximization", 2019, section III.A.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import ASAMClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
+    >>> model = ASAMClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.97
+    True
+    """
+
+    _proximal = False
+
+
+class SOLAMClassifier(StochasticClassifier):
+    r"""Stochastic online AUC maximisation: the squared loss on pairs as a saddle point, one row at a time.
+
+    The mean of :math:`(1 - w \cdot (x_i - x_j))^2` over pairs is, up to a constant and a factor, the minimum over
+    :math:`(w, a, b)` of the maximum over :math:`\alpha` of the mean over single rows of
+
+    .. math::
+
+        F = (1-p)(w \cdot x - a)^2 [y=1] + p (w \cdot x - b)^2 [y=-1]
+            + 2(1+\alpha)\bigl(p\, w \cdot x [y=-1] - (1-p)\, w \cdot x [y=1]\bigr) - p(1-p)\alpha^2
+
+    with p the share of positives, here that among the rows so far. Step t goes down in :math:`(w, a, b)` and up in
+    :math:`\alpha` by :math:`\zeta/\sqrt t` times the gradient of one row, and projects: :math:`|w| \le R`,
+    :math:`|a|, |b| \le R\kappa`, :math:`|\alpha| \le 2R\kappa` for the length :math:`\kappa` of the longest row so far.
+    The model is the mean of the iterates, weighted by their steps. No row has to be remembered to learn.
+
+    Parameters
+    ----------
+    radius : float
+        Bound R on the length of the weights.
+    learning_rate : float or "auto"
+        The number :math:`\zeta`. "auto" is 1 divided by the mean of :math:`|x|^2` over the first rows.
+    average : bool
+        Whether the model is the mean of the iterates, or the last one.
+    max_epochs : int
+        Number of epochs of `fit`.
+    tol : float, optional
+        `fit` stops after an epoch that changes the weights by at most this share of their length.
+    buffer_size : int
+        Rows of each class that `partial_fit` remembers, to choose the threshold.
+    pos_label : object, optional
+        The positive class; by default ``classes_[1]``, the larger label.
+    random_state : int, RandomState or None
+        Seed of the order of rows; an integer makes a run repeat exactly. With None
+        every fit draws anew; NumPy\'s global generator is never used.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
+        As those of :class:`PSAMClassifier`.
+
+    References
+    ----------
+    Ying, Wen and Lyu, "Stochastic online AUC maximization", NeurIPS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import SOLAMClassifier
+    >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
+    >>> model = SOLAMClassifier(random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        radius: float = 1.0,
+        *,
+        learning_rate: float | str = "auto",
+        average: bool = True,
+        max_epochs: int = 15,
+        tol: float | None = None,
+        buffer_size: int = 100,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.radius = radius
+        self.learning_rate = learning_rate
+        self.average = average
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.buffer_size = buffer_size
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("radius", self.radius, above=0.0)
+        if self.learning_rate != "auto":
+            check_number("learning_rate", self.learning_rate, above=0.0)
+        if not isinstance(self.average, bool | np.bool_):
+            raise ValueError(f"average needs True or False; got {self.average!r}")
+
+    def _make_method(self, n_features: int) -> SaddlePoint:
+        zeta = None if isinstance(self.learning_rate, str) else float(self.learning_rate)
+        return SaddlePoint(n_features, self.radius, zeta, bool(self.average))
+
+    def _remember(self, stream: Stream) -> None:
+        stream.remember()

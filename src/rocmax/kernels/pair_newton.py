@@ -1,0 +1,220 @@
+"""Kernel machines on pairs: Newton steps on softened multipliers, certified by the pairwise dual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.kernels._newton_system import GramSystem, Slope
+from rocmax.kernels.pair_base import PairSums, Soft
+from rocmax.solvers.base import Callback, Progress
+from rocmax.solvers.line_search import find_zero
+
+Array = NDArray[np.float64]
+
+
+class Point(NamedTuple):
+    """One coefficient per example, the scores ``K @ coefficients``, and the objective there."""
+
+    coefficients: Array
+    scores: Array
+    objective: float
+
+
+# A softened problem is solved well enough when what is left of it is at most this share of its own error.
+_SOLVED = 1.0
+# By how much the softening may shrink at once.
+_SHRINK = (0.05, 0.5)
+# From this width on, relative to the margin, softening starts from the multipliers at hand where that is possible: the
+# multipliers of an ever smaller width would be lost to rounding.
+_ANCHOR = 1e-3
+# Iterations without any progress after which a run ends.
+_STUCK = 30
+
+
+@dataclass(frozen=True)
+class GramResult:
+    """What :class:`GramNewton` returns.
+
+    Attributes
+    ----------
+    coefficients : ndarray
+        One coefficient per example; at the optimum ``C`` times the sum of the multipliers of its pairs, minus for a
+        negative.
+    scores : ndarray
+        ``K @ coefficients``.
+    objective : float
+        The objective there.
+    gap : float
+        The objective minus the largest dual objective of any multipliers met: a bound on the distance from the optimum.
+    n_iter : int
+        Iterations, at least 1.
+    converged : bool
+        Whether the tolerance was met.
+    message : str
+        One sentence on how the run ended.
+    trace : list of Progress
+        One entry per iteration.
+    """
+
+    coefficients: Array
+    scores: Array
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+    message: str
+    trace: list[Progress]
+
+
+@dataclass(frozen=True)
+class GramNewton:
+    r"""Minimise :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
+
+    With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is what the pair is
+    short of the margin and :math:`h` a width, stationarity reads :math:`\beta = \beta(K\beta)`: the coefficient of a
+    row is the sum of the multipliers of its pairs. Newton's method solves that for a falling sequence of widths. Each
+    set of multipliers is feasible for the dual, so the dual objective certifies: the gap is the sum over the pairs of
+    what they break of the complementarity conditions, plus half the squared distance from stationarity. No table of
+    pairs and no factor of the Gram matrix is made; a step of conjugate gradients costs one product with the part of it
+    that belongs to rows with moving multipliers.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero.
+    max_iter : int
+        Largest number of Newton steps.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 500
+
+    def solve(self, gram: Array, pairs: PairSums, C: float, callback: Callback | None = None) -> GramResult:
+        """Minimise from zero."""
+        run = _Run(gram, pairs, C)
+        trace: list[Progress] = []
+        smallest, unmoved = np.inf, 0
+        while True:
+            run.certify()
+            trace.append(Progress(run.best.objective, run.bound, round(run.system.products)))
+            if callback is not None:
+                callback(trace[-1])
+            gap = run.best.objective - run.bound
+            converged = gap <= self.tol * run.unit()
+            unmoved = unmoved + 1 if gap > 0.999 * smallest else 0
+            smallest = min(smallest, gap)
+            if converged or unmoved >= _STUCK or len(trace) >= self.max_iter:
+                return run.result(converged, self.tol, trace)
+            run.step(self.tol)
+
+
+class _Run:
+    """State of one run: the point at hand, its multipliers, and the best certified point."""
+
+    def __init__(self, gram: Array, pairs: PairSums, C: float) -> None:
+        self.system, self.pairs, self.C = GramSystem(gram), pairs, C
+        self.beta, self.scores = np.zeros(pairs.n_samples), np.zeros(pairs.n_samples)
+        # At zero scores every pair is then in the middle of the softened range, and the first step is a least-squares
+        # fit.
+        self.width = 4.0 * pairs.margin
+        self.bound = -np.inf
+        self.at_zero = C * pairs.soft(self.scores, 0.0).hinge
+        self.soft: Soft = pairs.soft(self.scores, self.width)
+        self.target = self.target_scores = self.beta
+        self.best = Point(self.beta, self.scores, np.inf)
+
+    def certify(self) -> None:
+        """Bound the optimum by the multipliers at hand; keep the better of the point and the sum of them."""
+        self.target = self.C * self.soft.rows
+        self.target_scores = self.system.product(self.target)
+        half_norm = 0.5 * float(self.target @ self.target_scores)
+        self.bound = max(self.bound, self.C * self.pairs.margin * self.soft.total - half_norm)
+        for beta, scores in ((self.beta, self.scores), (self.target, self.target_scores)):
+            objective = 0.5 * float(beta @ scores) + self.C * self.pairs.soft(scores, 0.0).hinge
+            if objective <= self.best.objective:
+                self.best = Point(beta, scores, objective)
+
+    def unit(self) -> float:
+        """Return what the tolerance is relative to: the objective, or what is to be gained from zero if that is less.
+
+        That is at least the rounding error of the objective.
+        """
+        gain = max(self.at_zero - self.bound, np.finfo(float).eps * self.at_zero)
+        return min(self.best.objective, gain)
+
+    def step(self, tol: float) -> None:
+        """Take a Newton step on the softened problem; soften less where that is solved well enough."""
+        rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
+        # The gap between the point and its multipliers is softening + distance / 2.
+        distance = float(rest @ rest_scores)
+        softening = self.C * (self.pairs.soft(self.scores, 0.0).hinge - self._total_short())
+        if distance <= _SOLVED * softening:
+            if self._soften_less(0.5 * tol * self.unit() / softening):
+                return
+            rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
+        step, along = self.system.solve(self._slope(), rest, rest_scores)
+        self._move(step, along, -float(rest @ along))
+
+    def _slope(self, factor: float = 1.0) -> Slope:
+        """Slope of the multipliers at the scores at hand, on the rows that the system covers."""
+        rows = self.system.cover(self.pairs.moving(self.scores, self.width))
+        slope = self.pairs.slope(self.scores, self.width, rows)
+        return lambda v: (factor * self.C) * slope(v)
+
+    def _soften_less(self, wanted: float) -> bool:
+        """Return whether that took a step."""
+        anchored = self.pairs.anchored(self.scores, self.width) if self.width <= _ANCHOR * self.pairs.margin else None
+        if anchored is not None:
+            self.pairs = anchored
+        elif self._follow(float(np.clip(wanted, *_SHRINK))):
+            return True
+        self.soft = self.pairs.soft(self.scores, self.width)
+        self.target = self.C * self.soft.rows
+        self.target_scores = self.system.product(self.target)
+        return False
+
+    def _follow(self, ratio: float) -> bool:
+        """Shrink the width, and step to where the same multipliers would be between their bounds; False if uphill.
+
+        The multipliers that move at an optimum hardly change with the width, so that the pairs that move now are a
+        better guess of those that will than the pairs that are within the new width at the scores at hand.
+        """
+        slope = self._slope(1.0 / ratio)
+        moving = np.zeros(self.beta.size)
+        rows = self.system.rows
+        moving[rows] = slope((self.pairs.goal - self.scores)[rows])
+        rest = self.target + (1.0 - ratio) * moving - self.beta
+        step, along = self.system.solve(slope, rest, self.system.product(rest))
+        self.width *= ratio
+        downhill = float((self.C * self.pairs.soft(self.scores, self.width).rows - self.beta) @ along)
+        if downhill > 0:
+            self._move(step, along, -downhill)
+        return downhill > 0
+
+    def _total_short(self) -> float:
+        """Sum over the pairs of multiplier times shortfall at the scores at hand."""
+        return self.pairs.margin * self.soft.total - float(self.soft.rows @ self.scores)
+
+    def _move(self, step: Array, along: Array, slope: float) -> None:
+        linear, quadratic = float(self.beta @ along), float(step @ along)
+
+        def slope_at(t: float) -> float:
+            self.soft = self.pairs.soft(self.scores + t * along, self.width)
+            return linear + t * quadratic - self.C * float(self.soft.rows @ along)
+
+        t = find_zero(slope_at, slope, rtol=0.1, largest=np.inf, max_evals=20)
+        self.beta, self.scores = self.beta + t * step, self.scores + t * along
+
+    def result(self, converged: bool, tol: float, trace: list[Progress]) -> GramResult:
+        """Word the end of the run."""
+        best, gap = self.best, max(self.best.objective - self.bound, 0.0)
+        reached = f"gap {gap:.3g} at objective {best.objective:.6g} after {len(trace)} iterations"
+        if converged:
+            message = f"GramNewton converged: {reached}"
+        else:
+            message = f"GramNewton did not reach its tolerance: {reached}, tol={tol:g}; raise max_iter or tol"
+        return GramResult(best.coefficients, best.scores, best.objective, gap, len(trace), converged, message, trace)

@@ -1,0 +1,150 @@
+"""The most violated labelling for a measure of true and false positives: an exact search over two positions.
+
+Only the ``tp`` best positives and the ``fp`` best negatives matter for a table ``(tp, fp)``, so the maximum over all
+labellings is one over two positions. It is found by branch and bound: rectangles of positions, each with an upper
+bound, are split until the best table stands alone. No table of all pairs of positions is ever made, except for small
+samples, where that is quickest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.losses._cumulative import Ladder
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Up to this many tables, all are looked at.
+_SMALL = 30_000
+# Rectangles are split into this many parts along each side.
+_PARTS = 8
+
+
+class Plane(NamedTuple):
+    """An upper bound of the error on rectangles: ``level + tp_slope * (t - t1) + fp_slope * (f - f1)``."""
+
+    level: Array
+    tp_slope: Array
+    fp_slope: Array
+
+
+class TableError(Protocol):
+    """What the search needs to know of a measure: one minus it, and bounds on rectangles of tables."""
+
+    def error(self, tp: Array, fp: Array) -> Array:
+        """Return one minus the measure."""
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
+        """Return a plane above the error on each rectangle."""
+
+    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
+        """Return what false positives between two boundaries of one negative may be better than both ends."""
+
+
+class Table(NamedTuple):
+    """The best table: its value, and the weight of true and false positives."""
+
+    value: float
+    tp: float
+    fp: float
+
+
+def best_table(measure: TableError, positives: Ladder, negatives: Ladder, shift: float = 0.0) -> Table:
+    """Maximise ``error + (sum of the labelled scores - sum of the positives' scores) / m``.
+
+    ``shift`` is added to all scores.
+    """
+    if (positives.size + 1) * (negatives.size + 1) <= _SMALL and not negatives.weighted:
+        return _look_at_all(measure, positives, negatives, shift)
+    search = _Search(measure, positives, negatives, shift)
+    cells = np.array([[0], [positives.size], [0], [negatives.size]])
+    while cells.shape[1]:
+        cells = search.refine(cells)
+    return search.best
+
+
+def _look_at_all(measure: TableError, positives: Ladder, negatives: Ladder, shift: float) -> Table:
+    m = positives.weight
+    t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
+    gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
+    gain_f = (negatives.total + shift * f) / m
+    value = measure.error(t[:, None], f[None, :])
+    value += gain_t[:, None]
+    value += gain_f
+    i, j = divmod(int(value.argmax()), f.size)
+    return Table(float(value[i, j]), float(t[i]), float(f[j]))
+
+
+class _Search:
+    """State of one search: the ladders and the best table so far."""
+
+    def __init__(self, measure: TableError, positives: Ladder, negatives: Ladder, shift: float) -> None:
+        self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
+        self._m = positives.weight
+        size = sum(ladder.weight * float(np.abs(ladder.falling[[0, -1]]).max()) for ladder in (positives, negatives))
+        self._rounding = 4e-16 * (1.0 + size / self._m)
+        self.best = Table(-np.inf, 0.0, 0.0)
+
+    def refine(self, cells: Index) -> Index:
+        """Look at the corners of all cells, drop those that cannot hold more, and split the rest."""
+        t = self._positives.position(cells[:2])
+        f = self._negatives.position(cells[2:])
+        plane = self._measure.plane(*t, *f)
+        i, gain_t = self._along(self._positives, cells[:2], plane.tp_slope)
+        j, gain_f = self._along(self._negatives, cells[2:], plane.fp_slope)
+        bound = plane.level + gain_t - plane.tp_slope * t[0] + gain_f - plane.fp_slope * f[0]
+        bound -= (self._positives.total[-1] + self._shift * self._m) / self._m
+        # The plane is close to the error, so its maximiser is a good guess.
+        self._consider(i, j)
+        cells = cells[:, bound > self.best.value + self._rounding]
+        final = (cells[1] - cells[0] <= 1) & (cells[3] - cells[2] <= 1)
+        for i in cells[:2, final]:
+            self._consider(i, cells[2, final])
+            self._consider(i, cells[3, final])
+            self._look_inside(i, cells[2, final])
+        return _split(cells[:, ~final])
+
+    def _along(self, ladder: Ladder, ends: Index, slope: Array) -> tuple[Index, Array]:
+        """Maximise gain plus slope times position between two boundaries; both are concave in the position."""
+        i = np.clip(ladder.count_above(-slope * self._m - self._shift), *ends)
+        position = ladder.position(i)
+        return i, (ladder.total[i] + self._shift * position) / self._m + slope * position
+
+    def _consider(self, i: Index, j: Index) -> None:
+        """Compare with the tables at boundaries."""
+        f = self._negatives.position(j)
+        self._compare(i, f, self._negatives.total[j] + self._shift * f)
+
+    def _look_inside(self, i: Index, j: Index) -> None:
+        """Compare with the tables that take a part of the negative behind boundary ``j``."""
+        i, j = i[j < self._negatives.size], j[j < self._negatives.size]
+        f1, f2 = self._negatives.position(j), self._negatives.position(j + 1)
+        score = self._negatives.falling[j] + self._shift
+        for f in self._measure.inside(self._positives.position(i), f1, f2, score):
+            self._compare(i, f, self._negatives.total[j] + self._shift * f1 + (f - f1) * score)
+
+    def _compare(self, i: Index, f: Array, gain_f: Array) -> None:
+        if i.size == 0:
+            return
+        t = self._positives.position(i)
+        gain_t = self._positives.total[i] - self._positives.total[-1] + self._shift * (t - self._m)
+        value = self._measure.error(t, f) + (gain_t + gain_f) / self._m
+        k = int(value.argmax())
+        if value[k] > self.best.value:
+            self.best = Table(float(value[k]), float(t[k]), float(f[k]))
+
+
+def _split(cells: Index) -> Index:
+    """Split each cell along both sides; neighbours share a boundary, so nothing between two boundaries is lost."""
+    parts = np.arange(_PARTS + 1)[:, None]
+    t, f = (low + parts * (high - low) // _PARTS for low, high in (cells[:2], cells[2:]))
+    # Of a side that is shorter than the number of parts, the empty parts go; a side without length keeps one.
+    t_kept, f_kept = ((np.diff(e, axis=0) > 0) | ((e[-1] == e[0]) & (parts[1:] == 1)) for e in (t, f))
+    kept = t_kept[:, None] & f_kept[None]
+    sides = (t[:-1, None], t[1:, None], f[None, :-1], f[None, 1:])
+    return np.array([np.broadcast_to(side, kept.shape)[kept] for side in sides])

@@ -1,0 +1,138 @@
+"""Losses for the top of the ranking: precision at k, and the break-even point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rocmax._window import check_top, top_weight
+from rocmax.losses._cumulative import Ladder
+from rocmax.losses.base import Array, BoundLoss, Loss
+
+
+@dataclass(frozen=True)
+class PrecisionAtK(Loss):
+    r"""Upper bound of one minus the precision among the ``k`` highest scores.
+
+    .. math:: \max_{|\bar y| = k} \; 1 - \frac{tp}{k}
+              + \frac{1}{\min(k, m)} \Bigl( \sum_i \bar y_i s_i - \sum_i r_i s_i \Bigr)
+
+    The reference :math:`r` is the mean over all best labellings: those with ``k`` of the positives, or all positives
+    and ``k - m`` negatives. So :math:`r_i = \min(1, k/m)` for positives and :math:`\max(0, (k-m)/n)` for
+    negatives. The loss is convex, does not change with a shift of the scores, and bounds the error from above: the
+    top ``k`` are among the labellings, and no mean of sums of ``k`` scores is above their sum.
+
+    With ``reference="positives"``, :math:`r_i = y_i` and the factor :math:`1/m`, as in the papers. That one is not
+    shift-invariant and not bounded below unless ``k = m``.
+
+    Parameters
+    ----------
+    k : int or float
+        An integer is a number of rows; a float, above 0 and at most 1, a fraction of all rows.
+    reference : {"best", "positives"}
+        What the labellings are compared with.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Surrogate functions for maximizing precision at the top", ICML 2015: the mean over
+    the labellings with ``k`` positives. Joachims, "A support vector method for multivariate performance measures",
+    ICML 2005, and Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss
+    functions", NIPS 2014: the reference to the positives.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PrecisionAtK
+    >>> PrecisionAtK(k=1).bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.5
+    """
+
+    k: float
+    reference: str = "best"
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_top(self.k)
+        if self.reference not in ("best", "positives"):
+            raise ValueError(f'reference needs to be "best" or "positives"; got {self.reference!r}')
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether a shift of all scores changes nothing."""
+        return self.reference == "best"
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
+        """Attach labels and weights."""
+        return BoundTop(y, sample_weight, self.k, self.reference)
+
+
+@dataclass(frozen=True)
+class BreakEven(Loss):
+    r"""Upper bound of one minus the precision-recall break-even point.
+
+    .. math:: \max_{|\bar y| = m} \; 1 - \frac{tp}{m} + \frac1m \sum_i (\bar y_i - y_i) s_i
+
+    It is :class:`PrecisionAtK` with ``k = m``, where precision and recall meet, and where both references agree.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+
+    Examples
+    --------
+    >>> from rocmax.losses import BreakEven
+    >>> BreakEven().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.25
+    """
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
+        """Attach labels and weights."""
+        return BoundTop(y, sample_weight, None, "best")
+
+
+class BoundTop(BoundLoss):
+    """:class:`PrecisionAtK` with its labels; ``k=None`` stands for the weight of the positives.
+
+    Attributes
+    ----------
+    k : float
+        Weight of the rows at the top.
+    """
+
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
+        super().__init__(y, sample_weight)
+        self.k = self.m if k is None else top_weight(k, self.m + self.n)
+        if reference == "best":
+            self._scale = 1.0 / min(self.k, self.m)
+            of_positives, of_negatives = min(1.0, self.k / self.m), max(0.0, (self.k - self.m) / self.n)
+        else:
+            self._scale, of_positives, of_negatives = 1.0 / self.m, 1.0, 0.0
+        present = self.weight > 0
+        self._weight = None if (self.weight[present] == 1.0).all() else self.weight[present]
+        self._present = None if present.all() else np.flatnonzero(present)
+        self._reference = self.weight * np.where(self.is_negative, of_negatives, of_positives)
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Value and subgradient from the ``k`` highest scores, those of positives lowered by the margin."""
+        s = self._checked(scores)
+        # Labelling a positive lowers the error by 1 / k.
+        lowered = s.copy()
+        lowered[self.positive] -= 1.0 / (self.k * self._scale)
+        rows = lowered.copy() if self._present is None else lowered[self._present]
+        level, part = Ladder(rows, self._weight).cut(self.k)
+        taken = (lowered > level).astype(np.float64)
+        taken[lowered == level] = part
+        taken *= self.weight
+        # Differences to the level keep the sums small; both sides weigh what they weigh.
+        labelled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
+        referred = float(self._reference @ np.where(self._reference > 0, s - level, 0.0))
+        referred += float(self._reference.sum()) * level
+        return 1.0 + self._scale * (labelled - referred), self._scale * (taken - self._reference)

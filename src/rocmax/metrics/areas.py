@@ -1,0 +1,204 @@
+"""Areas under a part of the ROC curve."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rocmax._window import check_window, window_end
+from rocmax.metrics.curve import Array, Curve, score_blocks
+
+
+def partial_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    min_fpr: float = 0.0,
+    max_fpr: float = 1.0,
+    standardize: bool = False,
+    definition: Literal["area", "count"] = "area",
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+) -> float:
+    r"""Area under the ROC curve between two false-positive rates, divided by their distance.
+
+    With ``a = min_fpr``, ``b = max_fpr`` and the empirical ROC curve drawn with straight lines between its
+    points (a block of tied scores is one line), the ``"area"`` is
+
+    .. math:: \frac{1}{b-a} \int_a^b \mathrm{TPR}(f)\, df,
+
+    exact also where ``a`` or ``b`` falls inside a step. The ``"count"`` takes whole negatives instead,
+    ``j_a = floor(n a)`` and ``j_b = ceil(n b)``, and is the fraction of the pairs of a positive and a
+    negative of rank ``j_a < j <= j_b`` in which the positive has the higher score. Without ties the two are
+    the same if ``n a`` and ``n b`` are whole numbers.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two classes, of any type.
+    y_score : array-like of shape (n_samples,)
+        Higher means more likely positive.
+    min_fpr, max_fpr : float, default=0.0, 1.0
+        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    standardize : bool, default=False
+        McClish's scale: 1 for a perfect ranking and 0.5 for the diagonal, in every window. With
+        ``min_fpr=0`` this is ``sklearn.metrics.roc_auc_score(max_fpr=...)``. Only for the area.
+    definition : {"area", "count"}, default="area"
+        What to compute; see above. A tied pair counts one half in an area over whole steps and nothing in a
+        count, where the inequality is strict.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Number of copies of each row. A count ranks the negatives by cumulated weight; a copy on the edge of
+        ``j_a`` or ``j_b`` is split.
+    pos_label : object, default=None
+        Label of the positive class; the larger one if None.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, higher is better. A score that tells nothing gets the window's mean rate
+        ``(a + b) / 2`` as its area, and 0.5 if standardized.
+
+    References
+    ----------
+    D. K. McClish (1989). Analyzing a portion of the ROC curve. Medical Decision Making 9, 190-195.
+
+    H. Narasimhan and S. Agarwal (2017). Support vector algorithms for optimizing the partial area under the
+    ROC curve. Neural Computation 29, 1919-1963. Equation 2 is the count.
+
+    Examples
+    --------
+    >>> from rocmax.metrics import partial_auc_score
+    >>> y = [1, 1, 1, 1, 0, 0, 0, 0, 0]
+    >>> s = [9.9, 8.7, 3.3, 2.1, 7.6, 5.3, 4.9, 4.4, 0.8]
+    >>> partial_auc_score(y, s, max_fpr=0.2)
+    0.5
+    >>> round(partial_auc_score(y, s, max_fpr=0.2, standardize=True), 4)
+    0.7222
+    """
+    return partial_auc(
+        score_blocks(y_true, y_score, sample_weight, pos_label).curve(),
+        min_fpr=min_fpr,
+        max_fpr=max_fpr,
+        standardize=standardize,
+        definition=definition,
+    )
+
+
+def two_way_partial_auc_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    min_tpr: float,
+    max_fpr: float,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+) -> float:
+    r"""Area under the ROC curve above a true-positive rate and left of a false-positive rate, as a fraction.
+
+    For uses that need both enough detections and few false alarms. With ``t = min_tpr`` and ``b = max_fpr``,
+
+    .. math:: \frac{1}{(1-t)\, b} \int_0^b \max(\mathrm{TPR}(f) - t, 0)\, df,
+
+    exact at the point where the curve, drawn with straight lines through ties, crosses ``t``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two classes, of any type.
+    y_score : array-like of shape (n_samples,)
+        Higher means more likely positive.
+    min_tpr : float
+        Lower edge of the region, ``0 <= min_tpr < 1``.
+    max_fpr : float
+        Right edge of the region, ``0 < max_fpr <= 1``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Number of copies of each row.
+    pos_label : object, default=None
+        Label of the positive class; the larger one if None.
+
+    Returns
+    -------
+    float
+        1 for a perfect ranking, 0 if the curve does not enter the region.
+
+    References
+    ----------
+    H. Yang, K. Lu, X. Lyu and F. Hu (2019). Two-way partial AUC and its properties. Statistical Methods in
+    Medical Research 28, 184-195.
+
+    Examples
+    --------
+    >>> from rocmax.metrics import two_way_partial_auc_score
+    >>> y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
+    >>> two_way_partial_auc_score(y, s, min_tpr=0.5, max_fpr=0.5)
+    0.5
+    """
+    curve = score_blocks(y_true, y_score, sample_weight, pos_label).curve()
+    return two_way_partial_auc(curve, min_tpr=min_tpr, max_fpr=max_fpr)
+
+
+def partial_auc(
+    curve: Curve, *, min_fpr: float, max_fpr: float, standardize: bool, definition: Literal["area", "count"]
+) -> float:
+    """Compute :func:`partial_auc_score` from the curve."""
+    check_window(min_fpr, max_fpr)
+    if definition == "count":
+        if standardize:
+            raise ValueError('standardize=True needs definition="area"; got definition="count"')
+        return _ordered_pairs(curve, min_fpr, max_fpr)
+    if definition != "area":
+        raise ValueError(f'definition needs to be "area" or "count"; got {definition!r}')
+    width = max_fpr - min_fpr
+    area = _area(curve, min_fpr, max_fpr)
+    if standardize:
+        diagonal = width * (min_fpr + max_fpr) / 2
+        return 0.5 * (1 + (area - diagonal) / (width - diagonal))
+    return area / width
+
+
+def two_way_partial_auc(curve: Curve, *, min_tpr: float, max_fpr: float) -> float:
+    """Compute :func:`two_way_partial_auc_score` from the curve."""
+    if not (0 <= min_tpr < 1 and 0 < max_fpr <= 1):
+        raise ValueError(
+            f"the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
+        )
+    return _area(curve, 0.0, max_fpr, floor=min_tpr) / ((1 - min_tpr) * max_fpr)
+
+
+def roc_auc(curve: Curve) -> float:
+    """Area under the whole curve."""
+    return _area(curve, 0.0, 1.0)
+
+
+def _ordered_pairs(curve: Curve, min_fpr: float, max_fpr: float) -> float:
+    """Fraction of the pairs in the window that are ordered rightly; a tie is not."""
+    start = math.floor(window_end(curve.n, min_fpr))
+    # Fractional weights can sum to less than the next whole number.
+    stop = min(math.ceil(window_end(curve.n, max_fpr)), curve.n)
+    inside = np.diff(np.clip(curve.fp, start, stop))
+    return float(inside @ (curve.tp[:-1] / curve.m)) / (stop - start)
+
+
+def _area(curve: Curve, start: float, stop: float, floor: float = 0.0) -> float:
+    """Area between the curve and the height ``floor`` for false-positive rates from ``start`` to ``stop``."""
+    fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
+    # On a vertical step the window keeps the top at its left end and the foot at its right end.
+    first = int(np.searchsorted(fpr, start, "right"))
+    last = int(np.searchsorted(fpr, stop, "left"))
+    x = np.concatenate(([start], fpr[first:last], [stop]))
+    y = np.concatenate(([_between(fpr, tpr, first, start)], tpr[first:last], [_between(fpr, tpr, last, stop)]))
+    if y[0] < floor:
+        cut = int(np.searchsorted(y, floor))
+        if cut == y.size:
+            return 0.0
+        x = np.concatenate(([_between(y, x, cut, floor)], x[cut:]))
+        y = np.concatenate(([floor], y[cut:]))
+    return float(np.trapezoid(y - floor, x))
+
+
+def _between(x: Array, y: Array, i: int, at: float) -> float:
+    """Height at ``at`` of the line from point ``i - 1`` to point ``i``, whose ends differ in ``x``."""
+    return float(y[i - 1] + (y[i] - y[i - 1]) * ((at - x[i - 1]) / (x[i] - x[i - 1])))

@@ -1,0 +1,143 @@
+"""Redrawn rows as multiplicities: sorted once, drawn by blocks of ties or, in large samples, by groups of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.metrics.curve import Array, Blocks, RankedRows
+
+# Below this many copies per block, drawing copies and counting them is faster than drawing the counts.
+_FEW_COPIES = 30
+# Up to this many distinct scores, blocks are not grouped.
+N_EXACT = 20_000
+# The standard deviation of a redrawn rank is at least this many groups wide.
+_FINENESS = 5
+
+
+def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float = 1.0) -> Iterator[Blocks]:
+    """Yield the blocks with redrawn weights: rows that tie need not be told apart, so blocks are drawn, not rows.
+
+    Above ``N_EXACT`` blocks, neighbours are drawn together as one; see :func:`group_starts`.
+    """
+    starts = group_starts(blocks, depth)
+    draw_negative, draw_positive = (_redrawer(np.add.reduceat(weight, starts), rng) for weight in blocks)
+    for _ in range(count):
+        yield Blocks(draw_negative(), draw_positive())
+
+
+def paired_resamples(
+    models: Sequence[RankedRows], count: int, rng: np.random.Generator, depth: float = 1.0
+) -> Iterator[list[Blocks]]:
+    """Yield the blocks of several models of the same rows, with the same redrawn rows for each."""
+    groups, sizes = [], []
+    for rows in models:
+        starts = group_starts(rows.blocks(), depth)
+        group_of_block = np.searchsorted(starts, np.arange(rows.n_blocks), "right") - 1
+        groups.append(group_of_block[rows.block])
+        sizes.append(starts.size)
+    positive, weight = models[0].positive, models[0].weight
+    draws = [
+        _joint_redrawer(weight[members], [group[members] for group in groups], sizes, rng)
+        for members in (~positive, positive)
+    ]
+    for _ in range(count):
+        negatives, positives = (draw() for draw in draws)
+        yield [Blocks(*classes) for classes in zip(negatives, positives, strict=True)]
+
+
+def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
+    r"""Return the first block of each group of neighbouring blocks; each block by itself up to ``N_EXACT`` of them.
+
+    In a resample the number of rows above a score of rank ``j`` has a standard deviation of about :math:`\sqrt{j}`,
+    counted from the nearer end. A group there has :math:`\sqrt{j} / 5` rows of either class, and one row near the
+    ends. To treat it as a tie moves a measure by a tenth of its standard error on average, and leaves at most
+    :math:`15 (\sqrt{n} + \sqrt{m})` groups. All blocks beyond the false-positive rate ``depth`` are one group.
+    """
+    if blocks.negative.size <= N_EXACT:
+        return np.arange(blocks.negative.size)
+    new = np.ones(blocks.negative.size, dtype=bool)
+    new[1:] = (np.diff(_places(blocks.negative)) > 0) | (np.diff(_places(blocks.positive)) > 0)
+    if depth < 1:
+        reach = depth * float(blocks.negative.sum())
+        # Ten standard deviations: no resample has its rate there.
+        beyond = np.cumsum(blocks.negative) > reach + 10 * np.sqrt(reach) + 100
+        new &= ~beyond
+        new[np.argmax(beyond)] = True
+    return np.flatnonzero(new)
+
+
+def _places(weight: Array) -> Array:
+    """Return a whole number for each block that grows by one over a fifth of a standard deviation of the rank."""
+    before = np.cumsum(weight) - weight
+    half = float(weight.sum()) / 2
+    rising, falling = np.minimum(before, half), np.clip(2 * half - before, 0.0, half)
+    return np.floor(2 * _FINENESS * (np.sqrt(rising) + np.sqrt(half) - np.sqrt(falling)))
+
+
+def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:
+    """Return a function that redraws the copies of one class."""
+    total, n_copies = _copies(weight)
+    occupied = np.flatnonzero(weight)
+    if _countable(weight, n_copies, occupied.size):
+        owner = np.repeat(np.arange(weight.size), weight.astype(np.intp))
+        return lambda: np.bincount(owner[rng.integers(n_copies, size=n_copies)], minlength=weight.size).astype(float)
+
+    def draw() -> Array:
+        drawn = np.zeros(weight.size)
+        drawn[occupied] = rng.multinomial(n_copies, weight[occupied] / total) * (total / n_copies)
+        return drawn
+
+    return draw
+
+
+def _joint_redrawer(
+    weight: Array, groups: list[NDArray[np.intp]], sizes: list[int], rng: np.random.Generator
+) -> Callable[[], list[Array]]:
+    """Return a function that redraws the rows of one class and counts them by the groups of each model."""
+    _, n_copies = _copies(weight)
+    if not _countable(weight, n_copies, weight.size):
+        draw_rows = _redrawer(weight, rng)
+
+        def weigh() -> list[Array]:
+            drawn = draw_rows()
+            counts = (np.bincount(group, drawn, size) for group, size in zip(groups, sizes, strict=True))
+            return [summed.astype(np.float64, copy=False) for summed in counts]
+
+        return weigh
+    copies = weight.astype(np.intp)
+    apart = np.ones(weight.size, dtype=bool)
+    if weight.size > N_EXACT:
+        # Rows that are in the last group of every model need not be told apart.
+        apart = np.any([group < size - 1 for group, size in zip(groups, sizes, strict=True)], axis=0)
+    owned = [np.repeat(group[apart], copies[apart]) for group in groups]
+    n_owned = owned[0].size
+
+    def count() -> list[Array]:
+        n_apart = n_owned if n_owned == n_copies else rng.binomial(n_copies, n_owned / n_copies)
+        rows = rng.integers(max(1, n_owned), size=n_apart)
+        found = [np.bincount(group.take(rows), minlength=size) for group, size in zip(owned, sizes, strict=True)]
+        for counts in found:
+            counts[-1] += n_copies - n_apart
+        return [counts.astype(np.float64) for counts in found]
+
+    return count
+
+
+def _copies(weight: Array) -> tuple[float, int]:
+    """Return the weight of a class, and the number of copies that it stands for."""
+    total = float(weight.sum())
+    n_copies = round(total)
+    if n_copies < 1:
+        raise ValueError(
+            f"a bootstrap draws copies and needs weights that sum to at least 1 in each class; got {total:g} "
+            "(scale sample_weight to numbers of copies)"
+        )
+    return total, n_copies
+
+
+def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
+    """Tell whether copies are whole and few enough to be drawn one by one."""
+    return n_copies < _FEW_COPIES * n_places and bool((weight == np.floor(weight)).all())

@@ -1,0 +1,61 @@
+"""Scorers for model selection in scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sklearn.metrics
+
+from rocmax.metrics.registry import find_measure
+
+
+def make_scorer(
+    measure: str | Callable[..., float], *, pos_label: object = None, **params: Any
+) -> Callable[..., float]:
+    """Make a scikit-learn scorer from a measure of this module.
+
+    The scorer ``scorer(estimator, X, y, sample_weight=None)`` is ``sign * measure(y, response, **params)``.
+    The response is ``decision_function``, or ``predict_proba`` where there is none, and ``predict`` for a
+    measure of labels; scikit-learn turns it round if ``pos_label`` is the first of the estimator's classes.
+    The sign is -1 for ``fpr_at_tpr``, where lower is better, and 1 for all others.
+
+    Parameters
+    ----------
+    measure : str or callable
+        A measure of this module or its name, the ending ``_score`` optional; ``"roc_auc"`` and scikit-learn's
+        ``roc_auc_score`` too.
+    pos_label : object, default=None
+        Label of the positive class; the larger one if None.
+    **params
+        Parameters of the measure, for example ``max_fpr=0.1``.
+
+    Returns
+    -------
+    callable
+        What ``GridSearchCV(scoring=...)``, ``cross_val_score`` and the like take.
+
+    References
+    ----------
+    :func:`sklearn.metrics.make_scorer`, which builds the scorer.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from rocmax.metrics import make_scorer
+    >>> X, y = make_classification(n_samples=60, random_state=0)
+    >>> scorer = make_scorer("partial_auc", max_fpr=0.2)
+    >>> search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring=scorer).fit(X, y)
+    >>> bool(0 < search.best_score_ <= 1)
+    True
+    """
+    found, filled = find_measure(measure, params)
+    return sklearn.metrics.make_scorer(
+        found.function,
+        response_method="predict" if found.takes_labels else ("decision_function", "predict_proba"),
+        greater_is_better=found.greater_is_better,
+        pos_label=pos_label,
+        **filled,
+    )

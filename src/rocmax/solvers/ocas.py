@@ -1,0 +1,57 @@
+"""Cutting planes with a line search, for convex losses that have nothing but subgradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax.losses.base import BoundLoss
+from rocmax.operators import CountingOperator, Operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers._certified import Run
+from rocmax.solvers.base import Callback, Cuts, Result, require
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CuttingPlane:
+    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cuts alone, with a certified duality gap.
+
+    Each iteration minimises the cuts seen so far, searches the line from the best point to that minimiser, and takes
+    the next cut a little beyond the best point of the line. It needs two passes over the data; the line search works
+    on the scores.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
+        weights; at zero weights, ``tol`` times what the slope there promises.
+    max_iter : int
+        Largest number of iterations.
+    cuts : Cuts, optional
+        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end.
+
+    References
+    ----------
+    Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector machines", ICML 2008.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 500
+    cuts: Cuts | None = None
+
+    def solve(
+        self,
+        operator: Operator,
+        loss: BoundLoss,
+        penalty: SquaredL2,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
+        require(loss, "CuttingPlane", convex=True)
+        run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        return run.iterate("CuttingPlane", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

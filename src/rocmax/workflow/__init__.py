@@ -1,0 +1,1 @@
+"""From a table to a model, a threshold, a comparison and a report."""

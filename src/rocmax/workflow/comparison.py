@@ -1,0 +1,295 @@
+"""Estimators side by side on one data set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import wilcoxon
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from sklearn.utils import _safe_indexing, indexable
+
+from rocmax._atomic import append_line, check_output
+from rocmax._validate import random_source
+from rocmax.workflow._identity import content_key
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# How each line of a store begins.
+_LINE_START = b'{"key": '
+
+
+def compare(
+    estimators: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    scoring: Any,
+    param_grids: Mapping[str, Any] | None = None,
+    n_splits: int = 10,
+    test_size: float = 0.3,
+    inner_cv: int = 3,
+    groups: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    store: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Any:
+    """Fit and measure estimators on the same repeated random splits.
+
+    Every split sets the same rows aside for all estimators. An estimator with a grid is tuned on the training rows
+    by inner cross-validation for the same measure. The table has, for each estimator, the mean and its
+    standard error over the splits and the p-value of the paired Wilcoxon signed-rank test against the one with the best
+    mean.
+
+    Parameters
+    ----------
+    estimators : dict of str to estimator
+        What to compare, by name.
+    X, y : array-like
+        The rows and their classes.
+    scoring : callable
+        A scorer, for example ``rocmax.metrics.make_scorer("partial_auc", max_fpr=0.1)``; higher is better.
+    param_grids : dict of str to dict, optional
+        For each name the grid to choose from, as in ``GridSearchCV``.
+    n_splits : int
+        Number of random splits, stratified by class (or by group, if there are groups).
+    test_size : float
+        Share of the rows in each test set.
+    inner_cv : int
+        Folds of the inner validation.
+    groups : array-like, optional
+        Rows of one group are never on both sides of a split.
+    random_state : int or RandomState
+        Seed of the splits.
+    n_jobs : int, optional
+        Fits at a time, as in joblib.
+    store : str or Path, optional
+        A file of results, one line for each fit. What it has is not run again, so an interrupted comparison goes on
+        where it was; results of other data or settings in it are left alone. A result belongs to the data, the
+        split, all parameters of the estimator, its grid and the scorer, and to the versions of their packages;
+        functions and classes of a script belong to it with their code.
+    progress : callable, optional
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by name, best mean first: ``mean``, ``standard_error``, ``p_value`` (NaN for the best),
+        ``seconds`` (mean time of a fit, tuning included) and ``scores`` (list, one per split).
+
+    Notes
+    -----
+    Test sets of different splits share rows, so the p-values are smaller than those of independent samples would be:
+    read them as an order, not as a proof. :func:`rocmax.metrics.delong_test` compares two models on one test set.
+
+    References
+    ----------
+    J. Demsar (2006). Statistical comparisons of classifiers over multiple data sets. JMLR 7, 1-30.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from rocmax import AUCClassifier, compare
+    >>> from rocmax.metrics import make_scorer
+    >>> X, y = make_classification(n_samples=300, random_state=0)
+    >>> models = {"auc": AUCClassifier(), "logistic": LogisticRegression()}
+    >>> table = compare(models, X, y, scoring=make_scorer("roc_auc"), n_splits=3)
+    >>> sorted(table.index), list(table.columns)
+    (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
+    """
+    _pandas()
+    if not estimators:
+        raise ValueError("estimators needs at least one entry; got none")
+    unknown = set(param_grids or {}) - set(estimators)
+    if unknown:
+        raise ValueError(f"param_grids has names that are not among the estimators: {sorted(unknown)}")
+    X, y = indexable(X, y)
+    y = np.asarray(y)
+    splits = list(_splits(y, groups, n_splits, test_size, random_state))
+    tasks = [
+        _Task(name, estimator, (param_grids or {}).get(name), number, split, scoring, inner_cv)
+        for number, split in enumerate(splits)
+        for name, estimator in estimators.items()
+    ]
+    return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
+
+
+class _Task:
+    """One estimator on one split."""
+
+    def __init__(
+        self, name: str, estimator: Any, grid: Any, number: int, split: Split, scoring: Any, inner_cv: int
+    ) -> None:
+        self.name, self.estimator, self.grid, self.number = name, estimator, grid, number
+        self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
+
+    def key(self, data: str) -> str:
+        """Name what the result depends on; ``data`` stands for rows, classes and groups."""
+        # A clone is what is fitted.
+        settings = (clone(self.estimator), self.grid, self.scoring, self.inner_cv, self.split)
+        try:
+            return content_key((data, settings))
+        except TypeError as error:
+            raise TypeError(f"{self.name!r} cannot be kept in a store: {error}. Leave store out") from error
+
+    def run(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> tuple[float, float]:
+        """Fit, tuned if there is a grid; return the score on the test rows and the time."""
+        train, test = self.split
+        rows, labels = _safe_indexing(X, train), y[train]
+        start = perf_counter()
+        if self.grid is None:
+            model = clone(self.estimator).fit(rows, labels)
+        elif groups is None:
+            folds = StratifiedKFold(self.inner_cv)
+            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds).fit(rows, labels)
+        else:
+            model = GridSearchCV(
+                self.estimator, self.grid, scoring=self.scoring, cv=StratifiedGroupKFold(self.inner_cv)
+            ).fit(rows, labels, groups=groups[train])
+        seconds = perf_counter() - start
+        best = getattr(model, "best_estimator_", model)
+        return float(self.scoring(best, _safe_indexing(X, test), y[test])), seconds
+
+
+def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, random_state: Any) -> Iterator[Split]:
+    seed = random_source(random_state)
+    if groups is None:
+        yield from StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y)
+        return
+    for train, test in GroupShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y, groups):
+        if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
+            raise ValueError("a split by groups has one class only; there are too few groups of one class")
+        yield train, test
+
+
+def _run(
+    tasks: list[_Task],
+    X: Any,
+    y: NDArray[Any],
+    groups: Any,
+    n_jobs: int | None,
+    store: str | Path | None,
+    progress: Callable[[int], None] | None,
+) -> list[tuple[str, int, float, float]]:
+    """Run what the store does not have."""
+    groups = None if groups is None else np.asarray(groups)
+    keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
+    # Results of this run go by their place: two estimators may have one key, and are two fits.
+    done = {i: known[key] for i, key in enumerate(keys) if key in known}
+    todo = [i for i in range(len(tasks)) if i not in done]
+    if progress is not None:
+        progress(len(tasks) - len(todo))
+    jobs = (delayed(tasks[i].run)(X, y, groups) for i in todo)
+    for i, (score, seconds) in zip(todo, Parallel(n_jobs=n_jobs, return_as="generator")(jobs), strict=True):
+        done[i] = (score, seconds)
+        if store is not None:
+            line = {
+                "key": keys[i],
+                "model": tasks[i].name,
+                "split": tasks[i].number,
+                "score": score,
+                "seconds": seconds,
+            }
+            append_line(store, json.dumps(line))
+        if progress is not None:
+            progress(1)
+    return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
+
+
+def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
+    """Return the keys of results in the store; none if there is no store."""
+    if store is None:
+        return []
+    named = joblib.hash(data)
+    return [task.key(named) for task in tasks]
+
+
+def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
+    """Return the results in a store, none if it does not exist.
+
+    Parameters
+    ----------
+    store : str or Path
+        The file.
+
+    Returns
+    -------
+    dict of str to tuple of float
+        Score and seconds by key.
+
+    Raises
+    ------
+    ValueError
+        If the file is not one that :func:`compare` wrote.
+    """
+    path = Path(store)
+    check_output(path)
+    if not path.exists():
+        return {}
+    if not path.is_file():
+        raise ValueError(f"{path} is not an ordinary file, which results need that are kept")
+    known = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
+                raise ValueError(
+                    f"{path} is not a file of results that compare wrote (see its line {number}); "
+                    "give a new name, or that of such a file"
+                )
+            try:
+                entry = json.loads(line)
+                known[entry["key"]] = (entry["score"], entry["seconds"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that was cut when a run was killed; that fit is done again
+    return known
+
+
+def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
+    pd = _pandas()
+    scores = {name: np.full(n_splits, np.nan) for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for name, number, score, time in results:
+        scores[name][number] = score
+        seconds[name].append(time)
+    best = max(names, key=lambda name: scores[name].mean())
+    rows = {
+        name: {
+            "mean": scores[name].mean(),
+            "standard_error": scores[name].std(ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.nan,
+            "p_value": np.nan if name == best else _wilcoxon(scores[best] - scores[name]),
+            "seconds": float(np.mean(seconds[name])),
+            "scores": scores[name].tolist(),
+        }
+        for name in names
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values("mean", ascending=False, kind="stable")
+
+
+def _wilcoxon(differences: NDArray[np.float64]) -> float:
+    if not differences.any():
+        return 1.0
+    return float(wilcoxon(differences).pvalue)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"the table of a comparison needs pandas: pip install 'rocmax[data]' ({error})") from error
+    return pandas
