@@ -24,7 +24,7 @@ from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
 
 from rocmax import PSAMClassifier
-from rocmax.streaming.draws import uniform_pairs
+from rocmax.streaming.sampling import uniform_pairs
 
 GAMMA, T0, SKIP = 1e-4, 100.0, 16
 EPOCHS = (1, 6)

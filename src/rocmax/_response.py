@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
 
 
 def class_scores(estimator: Any, X: Any, index: int) -> Array:

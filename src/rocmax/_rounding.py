@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
 
 # Sums of a few thousand products, added up in different orders, differ by less than this many units of rounding.
 _UNITS = 32

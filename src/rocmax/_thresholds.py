@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._rounding import join_ties, score_error
+from rocmax._typing import Array
 
-Array = NDArray[np.float64]
 Measure = Callable[[Array, Array, float, float], Array]
 
 # A rate this close above its limit, relatively, is at the limit: 7/100 and 0.07 differ in floating point.

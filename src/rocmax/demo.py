@@ -27,11 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rocmax._atomic import check_output, write_file
+from rocmax._typing import Array
 from rocmax.cli._ending import run
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier
 from rocmax.metrics import bootstrap_interval, partial_auc_score, roc_auc_score, tpr_at_fpr
-
-Array = NDArray[np.float64]
 
 # The limit on false alarms: of 100 honest payments, one may be stopped.
 MAX_FPR = 0.01

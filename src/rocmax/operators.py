@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
 
 # Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows.
 _FEW = 0.2

@@ -12,10 +12,10 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from rocmax import __version__
 from rocmax._atomic import same_file, write_file
+from rocmax._typing import Array
 from rocmax.model_io import load_fitted
 from rocmax.workflow.tables import MISSING
 
-Array = NDArray[np.float64]
 OPSET, ML_OPSET = 18, 3
 
 

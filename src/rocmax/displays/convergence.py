@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.displays._figure import STYLES, new_axes
-
-Array = NDArray[np.float64]
 
 
 class ConvergenceDisplay:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocmax._typing import Array
 from rocmax.displays._figure import new_axes
 
 if TYPE_CHECKING:
     from rocmax.estimators.linear.path import PartialAUCPath
 
-Array = NDArray[np.float64]
 
 # At most this many features are drawn in colour and named; the others are grey.
 _NAMED = 8

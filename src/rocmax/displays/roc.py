@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rocmax._response import class_scores
+from rocmax._typing import Array
 from rocmax._window import check_window
 from rocmax.displays._figure import STYLES, new_axes
 from rocmax.metrics.bootstrap import check_level
 from rocmax.metrics.curve import Curve, score_blocks
 from rocmax.metrics.resamples import resamples
 
-Array = NDArray[np.float64]
 N_GRID = 400
 
 

@@ -3,10 +3,13 @@
 from rocmax.estimators.baselines.asymmetric_svm import AsymmetricSVC
 from rocmax.estimators.baselines.auc_tree import AUCTreeClassifier
 from rocmax.estimators.baselines.greedy_pairs import GreedyPairClassifier
-from rocmax.estimators.baselines.pauc_boost import PAUCBoostClassifier, RankBoostClassifier
-from rocmax.estimators.kernel.rocsvc import ROCSVC, TwoNormSVC
+from rocmax.estimators.baselines.pauc_boost import PAUCBoostClassifier
+from rocmax.estimators.baselines.rankboost import RankBoostClassifier
+from rocmax.estimators.kernel.rocsvc import ROCSVC
+from rocmax.estimators.kernel.two_norm import TwoNormSVC
+from rocmax.estimators.linear.auc import AUCClassifier
 from rocmax.estimators.linear.f_measure import FBetaClassifier, GMeanClassifier
-from rocmax.estimators.linear.partial_auc import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.estimators.linear.partial_auc_cv import PartialAUCClassifierCV
 from rocmax.estimators.linear.path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.linear.precision_at_k import BreakEvenClassifier, PrecisionAtKClassifier

@@ -1,4 +1,4 @@
-"""What all classifiers here do with a decision: predict, and be judged by their measure."""
+"""What all classifiers share: predictions and score from a decision, and the fit path of scores that are not linear."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from rocmax._rounding import join_ties
-
-Array = NDArray[np.float64]
+from rocmax._rounding import join_ties, score_error
+from rocmax._thresholds import best_youden
+from rocmax._typing import Array
+from rocmax._validate import TrainingSet, check_rows, check_training_set
+from rocmax.metrics import partial_auc_score
 
 
 class Decision(ABC):
@@ -77,3 +80,76 @@ class Decision(ABC):
     @abstractmethod
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
         """Return the measure that this estimator trains for."""
+
+
+class RankedClassifier(Decision, ClassifierMixin, BaseEstimator):
+    """Fit a score, choose a threshold, judge by the AUC."""
+
+    threshold_: float
+    takes_sparse = False
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RankedClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight counts as a number of copies of its row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label, dense=not self.takes_sparse)
+        self.classes_ = data.classes
+        scores = self._learn(data)
+        self.threshold_ = self._threshold(data, scores)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
+            and displays expect.
+        """
+        X = check_rows(self, X, dense=not self.takes_sparse)
+        return self._sign() * (self._scores(X) - self.threshold_)
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return score_error(np.abs(decision) + abs(self.threshold_))
+
+    def _sign(self) -> float:
+        """Return -1 where a high score speaks for ``classes_[0]``."""
+        return -1.0 if self.pos_label is not None and self.pos_label != self.classes_[1] else 1.0
+
+    @abstractmethod
+    def _learn(self, data: TrainingSet) -> Array:
+        """Fit, and return the scores of the training rows; high ones speak for the positive class."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Return the scores of rows."""
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return best_youden(scores, data.positive, data.weight)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)

@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rocmax._response import class_scores, towards
 from rocmax._thresholds import above_order, at_fpr
+from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
-
-Array = NDArray[np.float64]
 
 
 class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

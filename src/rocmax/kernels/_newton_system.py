@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import blas
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from rocmax._typing import Array, Index
+
 Slope = Callable[[Array], Array]
 
 # A part of the Gram matrix is cut out if it has at most this share of the rows; cut anew if it holds rows that are

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from rocmax._typing import Array
 from rocmax._validate import check_rows, check_unlabelled
 from rocmax.kernels.gram import Kernel, check_gram_memory
-
-Array = NDArray[np.float64]
 
 
 class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from rocmax._typing import Array
 from rocmax._validate import check_number
-
-Array = NDArray[np.float64]
 
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 # Rows of a Gram matrix that are made at once.

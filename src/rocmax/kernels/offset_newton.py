@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from rocmax._typing import Array
 from rocmax.solvers.line_search import find_zero
-
-Array = NDArray[np.float64]
 
 # By how much the softening shrinks once its problem is solved, and how narrow it may become; from there on softening
 # starts from the multipliers at hand (the method of multipliers), as those of a tiny width would be lost to rounding.

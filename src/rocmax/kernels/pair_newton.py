@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.kernels._newton_system import GramSystem, Slope
-from rocmax.kernels.pair_base import PairSums, Soft
+from rocmax.kernels.pair_sums import PairSums, Soft
 from rocmax.solvers.base import Callback, Progress
 from rocmax.solvers.line_search import find_zero
-
-Array = NDArray[np.float64]
 
 
 class Point(NamedTuple):

@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array, Index
 from rocmax.losses._cumulative import Ladder
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Up to this many tables, all are looked at.
 _SMALL = 30_000

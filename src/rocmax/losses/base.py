@@ -9,9 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
+from rocmax._typing import Array, Index
 
 # What a bound loss knows of its sample, for losses that wrap another.
 _SAMPLE = ("n_samples", "positive", "negative", "is_negative", "weight", "positive_weight", "m", "n")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
 
 # Cumulated weights, and products such as 100 * 0.07, miss their true value by rounding. Two weights that are
 # this close, relatively, are equal.

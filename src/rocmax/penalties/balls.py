@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.penalties.groups import group_labels
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
+
 WIDTH, HEIGHT = 420, 380
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 10, 46
 MAX_POINTS = 400

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from rocmax import metrics
+from rocmax._typing import Array
 from rocmax.metrics.bootstrap import Named, compare_measures, estimate_measures
 from rocmax.metrics.delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
-Array = NDArray[np.float64]
 # Okabe and Ito's colours as names of style variables, and dashes for readers who see no colours.
 DASHES = ("", "6 3", "2 2", "8 3 2 3")
 N_STOPS = 160

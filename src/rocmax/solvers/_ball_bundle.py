@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.penalties import Ball
 from rocmax.solvers._qp import minimize_on_simplex
-
-Array = NDArray[np.float64]
 
 # Where the model's value at the next point should lie between the bound (0) and the best objective (1), and how often
 # the proximal weight may fall for that.

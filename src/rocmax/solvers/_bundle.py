@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.solvers._qp import minimize_on_simplex
 from rocmax.solvers.base import Cuts
-
-Array = NDArray[np.float64]
 
 
 class Bundle:

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 from rocmax.solvers.line_search import find_zero
-
-Array = NDArray[np.float64]
 
 # Above this many features the Newton system is solved by conjugate gradients instead of Cholesky.
 _MAX_DENSE = 2000

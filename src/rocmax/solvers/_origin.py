@@ -10,12 +10,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
-
-Array = NDArray[np.float64]
 
 # Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding.
 _CLOSE = 1e-11

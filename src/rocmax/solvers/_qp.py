@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
 
 # How often a singular system is tried with a larger ridge; the last ridge is far larger than the system.
 _MAX_RIDGES = 12

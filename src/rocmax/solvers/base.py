@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
 from rocmax.penalties import SquaredL2
-
-Array = NDArray[np.float64]
 
 
 class Progress(NamedTuple):

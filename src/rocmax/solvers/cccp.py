@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Tilted
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result
 from rocmax.solvers.smoothed_newton import SmoothedNewton
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers.base import Callback, Progress, Result
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.losses.base import Loss
-
-Array = NDArray[np.float64]
 
 
 class MiniBatchSteps:

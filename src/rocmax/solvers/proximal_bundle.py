@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
@@ -14,8 +14,6 @@ from rocmax.solvers._ball_bundle import BallBundle
 from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.line_search import find_zero
-
-Array = NDArray[np.float64]
 
 # A loss this small, relative to that of zero weights, counts as this: on separable data the loss itself can be zero.
 FLOOR = 1e-3

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._certified import Run
 from rocmax.solvers.base import Callback, Cuts, Result, require
-
-Array = NDArray[np.float64]
 
 # Iterations without a tenth off the gap after which cutting-plane steps take turns with Newton steps.
 _SLOW = 3

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._sparse import canonical_csr
-from rocmax.streaming.draws import reservoir
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+from rocmax._typing import Array, RowNumbers
+from rocmax.streaming.sampling import reservoir
 
 # Steps between returns to Python: short enough to be interrupted, long enough to cost nothing. A row that meets a
 # buffer counts for as many steps as the buffer holds rows.
@@ -45,9 +43,9 @@ class Stream:
 
     X: Any
     positive: NDArray[np.bool_]
-    new: Index
-    buffers: Index
-    seen: Index
+    new: RowNumbers
+    buffers: RowNumbers
+    seen: RowNumbers
     rng: np.random.Generator
     uniform: bool = True
     loop_form: Any = field(init=False)
@@ -55,7 +53,7 @@ class Stream:
     def __post_init__(self) -> None:
         self.loop_form = loop_form(self.X)
 
-    def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[Index]:
+    def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
         """Yield the numbers of the new rows in random order, block by block."""
         order, size = self.rng.permutation(self.new), max(BLOCK // steps_per_row, 1)
         for start in range(0, order.size, size):
@@ -87,7 +85,7 @@ class Memory:
     """Rows that outlive a call of ``partial_fit``: up to ``capacity`` of each class."""
 
     capacity: int
-    seen: Index = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
+    seen: RowNumbers = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     rows: Any = None
 
     def stream(self, X: Any, positive: NDArray[np.bool_], rng: np.random.Generator, uniform: bool) -> Stream:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.streaming.base import Array, Index, Stream
+from rocmax._typing import Array, RowNumbers
+from rocmax.streaming.base import Stream
 
 
 @dataclass
@@ -41,9 +42,10 @@ class ReservoirSteps:
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows, stream.rng.random(rows.size))
 
-    def steps(self, stream: Stream, rows: Index, draws: Array) -> None:
+    def steps(self, stream: Stream, rows: RowNumbers, draws: Array) -> None:
         """Take the steps of the given rows; the draws from [0, 1) decide on their places in the buffers."""
-        from rocmax.streaming.loops import buffer_steps, run
+        from rocmax.streaming._compile import run
+        from rocmax.streaming.loops import buffer_steps
 
         run(
             buffer_steps, stream.loop_form, stream.positive, rows, draws, stream.buffers, stream.seen,
@@ -98,9 +100,10 @@ class ConfidenceSteps:
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows)
 
-    def steps(self, stream: Stream, rows: Index) -> None:
+    def steps(self, stream: Stream, rows: RowNumbers) -> None:
         """Take the steps of the given rows."""
-        from rocmax.streaming.loops import confidence_steps, run
+        from rocmax.streaming._compile import run
+        from rocmax.streaming.loops import confidence_steps
 
         run(
             confidence_steps, stream.loop_form, stream.positive, rows, stream.buffers, stream.seen,

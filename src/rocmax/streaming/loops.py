@@ -8,91 +8,33 @@ notices changes of the file that holds a loop, and of no other.
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, typeof, types
+from numba import njit, types
 from numba.extending import intrinsic, overload
 
-# Sums may be reordered, so that they use vector instructions; infinities and NaN keep their meaning.
-_FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
+from rocmax.streaming._compile import _FAST, _loop
 
 # An index of unsigned type needs no test for a negative one, which would cost as much as the arithmetic.
 _uint, _ONE = np.uint64, np.uint64(1)
 
+
 # Below this scale the weights are multiplied out: the average is a difference that loses as many digits.
 _SMALLEST = 1e-4
 
+
 # Rows are asked for this many steps before they are used: about the time that main memory takes.
 _AHEAD = 4
+
+
 _LINE = 8  # numbers of double precision in a cache line
+
+
 _MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
-
-_WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
-_READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
-_COMPILING = threading.Lock()
-
-
-def run(loop: Callable[..., Any], *args: Any) -> Any:
-    """Call a loop; compile it first if this machine has not done so for arguments of these types.
-
-    Arrays that a loop only reads count as read-only, so that one compiled version serves memory-mapped ones too.
-    """
-    kinds = (loop, *map(typeof, args))
-    compiled = _READY.get(kinds)
-    if compiled is None:
-        names, written = loop.__code__.co_varnames, _WRITTEN[loop]
-        pairs = zip(names, kinds[1:], strict=False)
-        signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
-        with _COMPILING:
-            compiled = _READY.get((loop, *signature)) or _compile(loop, signature)
-            _READY[(loop, *signature)] = _READY[kinds] = compiled
-    return compiled(*args)
-
-
-def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Callable[..., Any]:
-    notice = threading.Timer(1.0, _say_compiling)
-    notice.daemon = True
-    notice.start()
-    # A given signature: otherwise a call would compile for its exact types again, instead of converting.
-    try:
-        return njit([signature], cache=True, nogil=True, **_FAST)(loop)
-    except RuntimeError as error:
-        if "locator" not in str(error):
-            raise
-        # No directory can hold the cache: each process compiles for itself.
-        return njit([signature], nogil=True, **_FAST)(loop)
-    finally:
-        notice.cancel()
-
-
-def _say_compiling() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("rocmax: compiling a loop for this machine; this happens once and takes a few seconds\n")
-        sys.stderr.flush()
-
-
-def _read_only(kind: types.Type) -> types.Type:
-    if isinstance(kind, types.Array):
-        return kind.copy(readonly=True)
-    if isinstance(kind, types.BaseTuple):
-        return types.Tuple([_read_only(part) for part in kind])
-    return kind
-
-
-def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function a loop that writes into the named arrays."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _WRITTEN[function] = frozenset(written)
-        return function
-
-    return register
 
 
 def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
@@ -207,9 +149,17 @@ def _csr_add_both(X, i, step, v, other, u):
 
 
 fetch = _on_rows(_dense_fetch, _csr_fetch)
+
+
 row_dot = _on_rows(_dense_dot, _csr_dot)
+
+
 row_squared = _on_rows(_dense_squared, _csr_squared)
+
+
 row_add = _on_rows(_dense_add, _csr_add)
+
+
 row_add_both = _on_rows(_dense_add_both, _csr_add_both)
 
 
@@ -285,8 +235,14 @@ def _csr_pair_values(X, i, j, index, value):
 
 
 pair_dot = _on_rows(_dense_pair_dot, _csr_pair_dot)
+
+
 pair_squared = _on_rows(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
+
+
 pair_add_both = _on_rows(_dense_pair_add_both, _csr_pair_add_both)
+
+
 pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills places and values of x_i - x_j, returns a count
 
 
@@ -454,6 +410,8 @@ def _full_update(covariance, mean, index, count, product, alpha, beta):
 
 
 covariance_product = _on_covariance(_diagonal_product, _full_product)  # fills covariance @ x, returns x.covariance @ x
+
+
 covariance_update = _on_covariance(_diagonal_update, _full_update)
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.streaming.base import BLOCK, Array, Index, Stream, mean_squared_length
-from rocmax.streaming.draws import anchored_pairs, uniform_pairs
+from rocmax._typing import Array, RowNumbers
+from rocmax.streaming.base import BLOCK, Stream, mean_squared_length
+from rocmax.streaming.sampling import anchored_pairs, uniform_pairs
 
 _N_MEASURED = 1000
 
@@ -60,10 +61,11 @@ class PairSteps:
         else:
             self.steps(stream, *anchored_pairs(stream.new, stream.positive, positives, negatives, stream.rng))
 
-    def steps(self, stream: Stream, first: Index, second: Index) -> None:
+    def steps(self, stream: Stream, first: RowNumbers, second: RowNumbers) -> None:
         """Take one step for each of the given pairs of a positive and a negative."""
         # Here, because numba takes as long to import as many a fit.
-        from rocmax.streaming.loops import pair_steps, run
+        from rocmax.streaming._compile import run
+        from rocmax.streaming.loops import pair_steps
 
         if self.t0 is None:
             difference = stream.X[first[:_N_MEASURED]] - stream.X[second[:_N_MEASURED]]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rocmax.streaming.base import Array, Index, Stream, mean_squared_length
+from rocmax._typing import Array, RowNumbers
+from rocmax.streaming.base import Stream, mean_squared_length
 
 _N_MEASURED = 1000
 
@@ -45,9 +46,10 @@ class SaddlePoint:
         for rows in stream.shuffled_blocks():
             self.steps(stream, rows)
 
-    def steps(self, stream: Stream, rows: Index) -> None:
+    def steps(self, stream: Stream, rows: RowNumbers) -> None:
         """Take one step for each of the given rows."""
-        from rocmax.streaming.loops import run, saddle_steps
+        from rocmax.streaming._compile import run
+        from rocmax.streaming.loops import saddle_steps
 
         if self.zeta is None:
             self.zeta = 1.0 / (mean_squared_length(stream.X[rows[:_N_MEASURED]]) or 1.0)

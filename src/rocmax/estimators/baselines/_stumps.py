@@ -1,13 +1,13 @@
-"""Decision stumps: the best threshold on one feature for a coefficient per row, on features sorted once."""
+"""Decision stumps on features sorted once, and classifiers that are a weighted sum of them."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rocmax._typing import Array
+from rocmax.estimators._base import RankedClassifier
 
 # Gains this close, relatively, are equal: rounding must not choose between features.
 _DUST = 1e-10
@@ -63,3 +63,16 @@ def midpoint(low: float, high: float) -> float:
     """Return a number between two, at least the lower and below the higher, whatever the rounding."""
     middle = 0.5 * low + 0.5 * high
     return float(middle) if low <= middle < high else float(low)
+
+
+class StumpEnsemble(RankedClassifier):
+    """A sum of weighted stumps."""
+
+    stumps_: list[Stump]
+    weights_: Array
+
+    def _scores(self, X: Any) -> Array:
+        scores = np.zeros(X.shape[0])
+        for stump, weight in zip(self.stumps_, self.weights_, strict=True):
+            scores += weight * stump(X)
+        return scores

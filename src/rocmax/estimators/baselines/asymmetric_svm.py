@@ -6,14 +6,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel.rocsvc import KernelClassifier
+from rocmax.estimators.kernel._base import KernelClassifier
 from rocmax.kernels.offset_newton import OffsetNewton
-
-Array = NDArray[np.float64]
 
 
 class AsymmetricSVC(KernelClassifier):

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._ranked import RankedClassifier
+from rocmax.estimators._base import RankedClassifier
 from rocmax.estimators.baselines._stumps import midpoint
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Gains this close are equal: rounding must not choose between features.
 _DUST = 1e-10

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocmax._rounding import join_ties
 from rocmax._thresholds import at_fpr
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
-from rocmax.estimators._ranked import RankedClassifier
+from rocmax.estimators._base import RankedClassifier
 from rocmax.metrics import partial_auc_score
-
-Array = NDArray[np.float64]
 
 
 class GreedyPairClassifier(RankedClassifier):

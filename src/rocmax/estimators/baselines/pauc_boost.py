@@ -1,4 +1,4 @@
-"""Boosted stumps: RankBoost for the AUC, and pAUCBoost for the partial AUC."""
+"""pAUCBoost: boosted stumps for the partial AUC."""
 
 from __future__ import annotations
 
@@ -9,105 +9,14 @@ from numpy.typing import NDArray
 
 from rocmax._rounding import join_ties
 from rocmax._thresholds import at_fpr
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window, window_end
-from rocmax.estimators._ranked import RankedClassifier
-from rocmax.estimators.baselines._stumps import SortedFeatures, Stump
+from rocmax.estimators.baselines._stumps import SortedFeatures, StumpEnsemble
 from rocmax.metrics import partial_auc_score
 
-Array = NDArray[np.float64]
-
-# A stump that ranks all pairs rightly would get an infinite weight.
-_LARGEST_RATE = 1.0 - 1e-6
 # pAUCBoost tries the stumps of this many features, those along which the partial AUC rises fastest.
 _CANDIDATES = 10
-
-
-class StumpEnsemble(RankedClassifier):
-    """A sum of weighted stumps."""
-
-    stumps_: list[Stump]
-    weights_: Array
-
-    def _scores(self, X: Any) -> Array:
-        scores = np.zeros(X.shape[0])
-        for stump, weight in zip(self.stumps_, self.weights_, strict=True):
-            scores += weight * stump(X)
-        return scores
-
-
-class RankBoostClassifier(StumpEnsemble):
-    r"""Boosted decision stumps that maximise the area under the ROC curve (RankBoost, bipartite form).
-
-    Lowers the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, one stump at a time. The
-    weight of a pair is the product of a weight of its positive and one of its negative, so a round costs O(N d) on
-    features that are sorted once. With :math:`r` the mean over the pairs of :math:`h(x_i^+) - h(x_j^-)`, each round
-    takes the stump ``h`` (0 or 1) with the largest :math:`|r|` and gives it the weight
-    :math:`\frac12 \ln\frac{1+r}{1-r}` (the paper's third method). The loss never rises.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Number of rounds. They end early where no stump is better than chance.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-
-    Attributes
-    ----------
-    stumps_ : list of Stump
-        Feature and threshold of each round.
-    weights_ : ndarray of shape (n_rounds,)
-        Weight of each round; negative where a low value of the feature speaks for the positive class.
-    train_loss_ : ndarray of shape (n_rounds + 1,)
-        The exponential loss before the first and after each round, 1 at first.
-    threshold_ : float
-        Score above which a row is positive: the largest TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
-
-    References
-    ----------
-    Freund, Iyer, Schapire and Singer, "An efficient boosting algorithm for combining preferences", JMLR 2003, section
-    3.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from rocmax import RankBoostClassifier
-    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
-    >>> model = RankBoostClassifier(n_estimators=30).fit(X, y)
-    >>> round(model.score(X, y), 2)
-    0.99
-    """
-
-    def __init__(self, n_estimators: int = 100, *, pos_label: Any = None) -> None:
-        self.n_estimators = n_estimators
-        self.pos_label = pos_label
-
-    def _check_parameters(self) -> None:
-        check_number("n_estimators", self.n_estimators, above=0, integer=True)
-
-    def _learn(self, data: TrainingSet) -> Array:
-        features = SortedFeatures(data.X)
-        share = np.ones(data.positive.size) if data.weight is None else data.weight.copy()
-        side = np.where(data.positive, 1.0, -1.0)
-        scores = np.zeros(side.size)
-        stumps, weights, losses = [], [], [1.0]
-        for _ in range(self.n_estimators):
-            share /= np.where(data.positive, share[data.positive].sum(), share[~data.positive].sum())
-            stump = features.best(side * share)
-            if stump is None or abs(stump.gain) < 1e-12:
-                break
-            rate = float(np.clip(stump.gain, -_LARGEST_RATE, _LARGEST_RATE))
-            weight = float(np.arctanh(rate))
-            step = weight * stump(data.X)
-            share *= np.exp(-side * step)
-            losses.append(losses[-1] * float(share[data.positive].sum() * share[~data.positive].sum()))
-            scores += step
-            stumps.append(stump)
-            weights.append(weight)
-        self.stumps_, self.weights_, self.train_loss_ = stumps, np.array(weights), np.array(losses)
-        return scores
 
 
 class PAUCBoostClassifier(StumpEnsemble):

@@ -1,4 +1,4 @@
-"""Kernel machines for the AUC: the ROC-SVM and the 2-norm SVM."""
+"""The ROC-SVM: a kernel machine on pairs."""
 
 from __future__ import annotations
 
@@ -9,67 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 
+from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._ranked import RankedClassifier
-from rocmax.kernels.gram import Kernel, check_gram_memory
-from rocmax.kernels.pair_base import PairSums
+from rocmax.estimators.kernel._base import KernelClassifier
 from rocmax.kernels.pair_newton import GramNewton
-from rocmax.kernels.pair_sums import ListedPairs, SortedPairs
+from rocmax.kernels.pair_sums import ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Up to this many pairs are listed, which is exact to the last digit; more of them are summed by sorting.
 _MAX_LISTED = 250_000
-# A coefficient below this share of the largest one is zero but for rounding.
-_DUST = 1e-10
-# Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
-# warns if it ends there.
-_MAX_LIBSVM = 1_000_000
-
-
-class KernelClassifier(RankedClassifier):
-    """What kernel machines share: the Gram matrix, the support, and scores from them."""
-
-    kernel: Any
-    gamma: str | float
-    degree: int
-    coef0: float
-    max_gram_mb: float
-    takes_sparse = True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
-
-    def _check_parameters(self) -> None:
-        Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-
-    def _gram(self, data: TrainingSet) -> Array:
-        check_gram_memory(data.X.shape[0], self.max_gram_mb)
-        self._kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0).settled(data.X, data.weight)
-        return self._kernel.gram(data.X[:, data.rows] if self.kernel == "precomputed" else data.X)
-
-    def _keep_support(self, data: TrainingSet, coefficients: Array) -> None:
-        """Store the rows whose coefficient is not zero; signs speak for ``classes_[1]``."""
-        used = np.flatnonzero(np.abs(coefficients) > _DUST * np.abs(coefficients).max(initial=0.0))
-        self.support_ = data.rows[used]
-        self.dual_coef_ = self._sign() * coefficients[used][np.newaxis, :]
-        if self.kernel != "precomputed":
-            self.support_vectors_ = data.X[used]
-
-    def _scores(self, X: Any) -> Array:
-        if self.kernel == "precomputed":
-            values = X[:, self.support_]
-        elif self.support_.size == 0:
-            return np.zeros(X.shape[0])
-        else:
-            values = self._kernel.between(X, self.support_vectors_)
-        return self._sign() * np.asarray(values @ self.dual_coef_[0], dtype=np.float64)
 
 
 class ROCSVC(KernelClassifier):
@@ -253,117 +202,3 @@ def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> t
     chosen = np.unique(near)
     theirs = np.argsort(distance[chosen], axis=1, kind="stable")[:, :count]
     return np.repeat(positive[chosen], theirs.shape[1]), negative[theirs.ravel()]
-
-
-class TwoNormSVC(KernelClassifier):
-    r"""Support vector machine with squared slacks (2-norm SVM), by way of scikit-learn's libsvm.
-
-    Minimises :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. That is
-    the hard-margin machine in the space of the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`, in which
-    every training set is separable: its training AUC *there* is 1. New rows are scored with ``k``.
-
-    Rakotomamonjy (2004) writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ
-    by a factor of 2 in ``C``. The kernel is what is meant here.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-        The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
-    C : float
-        Weight of the slacks; ``1 / C`` is added to the diagonal of the Gram matrix.
-    gamma : {"scale", "auto"} or float
-        Coefficient of "rbf", "poly" and "sigmoid".
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Constant of "poly" and "sigmoid".
-    tol : float
-        libsvm's tolerance on the optimality conditions.
-    max_gram_mb : float
-        Largest size of the Gram matrix in megabytes; 1000 is 11,180 rows.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-
-    Attributes
-    ----------
-    dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the support.
-    support_ : ndarray of shape (n_support,)
-        Which training rows have a coefficient.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        These rows; not for "precomputed".
-    threshold_ : float
-        Minus the machine's own constant ``b``.
-    augmented_scores_ : ndarray
-        Scores of the training rows (of non-zero weight) in the space of ``k'``.
-    objective_ : float
-        The objective at the solution.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    n_iter_ : int
-        libsvm's iterations.
-
-    See Also
-    --------
-    ROCSVC : maximises the AUC itself.
-
-    References
-    ----------
-    Rakotomamonjy, "Optimizing area under ROC curve with SVMs", ROCAI 2004, section 3.6.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from rocmax import TwoNormSVC
-    >>> X, y = make_moons(200, noise=0.3, random_state=0)
-    >>> round(TwoNormSVC(C=1.0).fit(X, y).score(X, y), 2)
-    0.97
-    """
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        C: float = 1.0,
-        gamma: str | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        max_gram_mb: float = 1000.0,
-        pos_label: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.max_gram_mb = max_gram_mb
-        self.pos_label = pos_label
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("C", self.C, above=0.0)
-        check_number("tol", self.tol, above=0.0)
-
-    def _learn(self, data: TrainingSet) -> Array:
-        gram = self._gram(data)
-        weight = np.ones(data.positive.size) if data.weight is None else data.weight
-        lift = 1.0 / (self.C * weight)
-        gram[np.diag_indices(weight.size)] += lift
-        # The bound on the multipliers is out of reach: the margin is hard in the space of the lifted kernel.
-        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=_MAX_LIBSVM, random_state=0)
-        machine.fit(gram, data.positive)
-        coefficients = np.zeros(weight.size)
-        coefficients[machine.support_] = machine.dual_coef_[0]
-        self.augmented_scores_ = gram @ coefficients
-        scores = self.augmented_scores_ - lift * coefficients
-        self._keep_support(data, coefficients)
-        self._bias = float(machine.intercept_[0])
-        slack = np.maximum(1.0 - np.where(data.positive, 1.0, -1.0) * (scores + self._bias), 0.0)
-        self.objective_ = 0.5 * float(coefficients @ scores) + 0.5 * self.C * float(weight @ slack**2)
-        self.n_iter_ = int(np.sum(machine.n_iter_))
-        return scores
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return -self._bias

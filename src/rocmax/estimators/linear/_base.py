@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, product_error, score_error
 from rocmax._thresholds import at_fpr
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
 from rocmax.estimators._base import Decision
 from rocmax.losses import Loss
@@ -22,8 +22,6 @@ from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result, Solver
-
-Array = NDArray[np.float64]
 
 
 class LinearDecision(Decision):

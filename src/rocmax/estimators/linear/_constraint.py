@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.losses import Loss
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.solvers import Callback, ProximalBundle, Result
-
-Array = NDArray[np.float64]
 
 PENALTIES = ("l2", "l1", "elasticnet", "group")
 

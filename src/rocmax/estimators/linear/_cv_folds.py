@@ -8,14 +8,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
 from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefinement
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
-
-Array = NDArray[np.float64]
 
 # Kinds of start, with the weight of their loss on standardised features.
 SAFE_STARTS = (

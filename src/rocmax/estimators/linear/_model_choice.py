@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax.operators import as_operator
-
-Array = NDArray[np.float64]
 
 
 def agreement(weights: Array, data: TrainingSet) -> float:

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.utils.extmath import row_norms
 
+from rocmax._typing import Array, Bools
 from rocmax._validate import CHECKING
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Labels = NDArray[np.intp]
 
 # Numbers of groups that are tried.

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import row_norms
 
+from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet
 from rocmax._window import window_end
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
@@ -28,8 +28,6 @@ from rocmax.metrics import partial_auc_score
 from rocmax.operators import MatrixOperator
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import Callback, Descent, Progress, Result, SmoothedNewton
-
-Array = NDArray[np.float64]
 
 # Length of the step of the loss of the partial AUC, in standard deviations of the start's scores. Wider steps drift
 # towards what the convex losses do; narrower ones see fewer pairs.
@@ -181,7 +179,7 @@ class WindowRefinement(Refinement):
         return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
 
     def subgroups(self) -> list[Labels]:
-        """Return groups of like positives, as a label for each row; see :func:`~rocmax.estimators.linear._positive_clusters.group`."""
+        """Return groups of like positives, as a label for each row; see ``_positive_clusters.group``."""
         return group(self._X, self._data.positive, self._data.weight)
 
     def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from rocmax._typing import Array, Bools
 from rocmax.operators import as_operator
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float, tol: float, max_iter: int) -> Array:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._refinement import DecisionRefinement
 from rocmax.losses import Loss
 from rocmax.solvers import Callback, CuttingPlane, Result
-
-Array = NDArray[np.float64]
 
 
 class ComposedClassifier(LinearScoreClassifier):

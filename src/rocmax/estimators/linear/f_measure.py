@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.metrics import fbeta_score
 
 from rocmax._thresholds import best_measure
+from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number
 from rocmax.estimators.linear._threshold_based import ComposedClassifier
 from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
 from rocmax.metrics import g_mean_score
-
-Array = NDArray[np.float64]
 
 
 class FBetaClassifier(ComposedClassifier):

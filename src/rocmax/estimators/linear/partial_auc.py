@@ -1,14 +1,11 @@
-"""Linear classifiers for the AUC and the partial AUC."""
+"""The linear classifier for a range of false-positive rates."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rocmax._thresholds import best_youden
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure, solve_linear
@@ -16,146 +13,14 @@ from rocmax.estimators.linear._constraint import BallMixin, check_ball_parameter
 from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.losses import (
     PairwiseHinge,
-    PairwiseSquaredHinge,
     PartialAUCHinge,
     PartialAUCRamp,
     PartialAUCStructural,
     PartialAUCTight,
 )
-from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton, TruncatedNewton
-
-Array = NDArray[np.float64]
-
-
-class AUCClassifier(BallMixin, LinearScoreClassifier):
-    r"""Linear classifier that maximises the area under the ROC curve.
-
-    Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
-    :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
-    fit ends with a certified duality gap.
-
-    Parameters
-    ----------
-    loss : {"hinge", "squared_hinge"}
-        The loss on pairs.
-    penalty : {"l2", "l1", "elasticnet", "group"}
-        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
-        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
-        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
-        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
-        groups of features). The features should have a common scale.
-    C : float
-        Weight of the loss against the penalty.
-    radius : float, optional
-        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
-    l1_ratio : float
-        The :math:`\kappa` of "elasticnet", from 0 to 1.
-    groups : array-like of shape (n_features,) or list of array-likes of int, optional
-        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
-    tol : float
-        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
-        from zero weights, so that it means the same at every scale of the features.
-    max_iter : int
-        Largest number of solver iterations.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report each iteration on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold with the largest TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum.
-    n_iter_ : int
-        Iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
-
-    See Also
-    --------
-    PartialAUCClassifier : trains for a range of false-positive rates.
-
-    References
-    ----------
-    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
-    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_classification
-    >>> from rocmax import AUCClassifier
-    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
-    >>> model = AUCClassifier(C=10).fit(X, y)
-    >>> round(model.score(X, y), 3)
-    0.924
-    >>> bool(model.dual_gap_ <= model.tol * model.objective_)
-    True
-    """
-
-    def __init__(
-        self,
-        loss: str = "hinge",
-        *,
-        penalty: str = "l2",
-        C: float = 1.0,
-        radius: float | None = None,
-        l1_ratio: float = 0.5,
-        groups: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        pos_label: Any = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.C = C
-        self.radius = radius
-        self.l1_ratio = l1_ratio
-        self.groups = groups
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("C", self.C, above=0.0)
-        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
-        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
-
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        if self.radius is not None:
-            loss = PairwiseHinge() if self.loss == "hinge" else PairwiseSquaredHinge()
-            return self._fit_in_ball(loss, data, w0, callback)
-        if self.loss == "hinge":
-            return solve_linear(SmoothedNewton(self.tol, self.max_iter), PairwiseHinge(), data, self.C, w0, callback)
-        solver = TruncatedNewton(self.tol, self.max_iter)
-        return solve_linear(solver, PairwiseSquaredHinge(), data, self.C, w0, callback)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return best_youden(scores, data.positive, data.weight)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton
 
 
 class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):

@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
+from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
 from rocmax._window import check_window
 from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure
@@ -19,7 +20,6 @@ from rocmax.losses import PartialAUCRamp
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
 
-Array = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # How far behind the best a start may be and still be averaged, in standard errors. Of many starts of several kinds,

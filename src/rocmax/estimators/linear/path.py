@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_training_set
 from rocmax.estimators.linear._constraint import make_ball
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
-
-Array = NDArray[np.float64]
 
 # Default radii, in units of the one at which the slope at zero weights would take the loss to zero.
 _SMALLEST, _LARGEST = 0.05, 20.0

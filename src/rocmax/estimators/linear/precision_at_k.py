@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rocmax._thresholds import at_top
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax._window import check_top, top_weight
 from rocmax.estimators.linear._threshold_based import ComposedClassifier
 from rocmax.losses import BreakEven, Loss, PrecisionAtK, SoftPrecision
 from rocmax.metrics import break_even_point, precision_at_k
-
-Array = NDArray[np.float64]
 
 
 class PrecisionAtKClassifier(ComposedClassifier):

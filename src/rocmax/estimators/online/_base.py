@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._thresholds import best_youden
+from rocmax._typing import Array
 from rocmax._validate import check_block, check_number, check_training_set, random_source
 from rocmax.estimators.linear._base import LinearDecision
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
-from rocmax.streaming.base import Array, Memory, Method, Stream
+from rocmax.streaming.base import Memory, Method, Stream
 
 # The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
 _N_FOR_THRESHOLD = 10_000

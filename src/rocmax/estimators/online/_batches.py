@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet
 from rocmax.estimators.online._measures import RANKING, plain_set
 from rocmax.streaming.sampling import Buffer, Reservoir, stack
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from rocmax.estimators.online.minibatch import MiniBatchClassifier
     from rocmax.solvers.minibatch import MiniBatchSteps
 
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Rows of a stream on which the threshold is chosen, and which have to be kept.
 _STREAM_ROWS = 5_000

@@ -27,16 +27,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Array, Bools
 from rocmax._window import top_weight, window_end
 from rocmax.losses import BreakEven, FreeShift, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
 from rocmax.losses._cumulative import Ladder
 from rocmax.operators import Operator, as_operator
 from rocmax.solvers import Cuts
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class Growth(NamedTuple):

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rocmax._typing import Bools
 from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, no_cuts, norm
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCTight
 from rocmax.operators import CountingOperator, as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import Callback, CuttingPlane, Progress, Result, SmoothedNewton
 from rocmax.streaming.sampling import stack
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 class Growing:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators.linear._base import LinearScoreClassifier
+from rocmax.estimators.linear.auc import AUCClassifier
 from rocmax.estimators.linear.f_measure import FBetaClassifier, GMeanClassifier
-from rocmax.estimators.linear.partial_auc import AUCClassifier, PartialAUCClassifier
+from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.estimators.linear.precision_at_k import BreakEvenClassifier, PrecisionAtKClassifier
 from rocmax.losses import BreakEven, FBeta, GMean, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
-
-Array = NDArray[np.float64]
 
 MEASURES = ("auc", "partial_auc", "precision_at_k", "break_even", "f_beta", "g_mean")
 # Losses that compare positives with negatives alone; the others depend on the share of positives in a batch.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators.online._leader import Growing
 from rocmax.estimators.online._measures import NamedMeasure, plain_set
@@ -14,8 +15,6 @@ from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameter
 from rocmax.losses import ContingencyLoss, FreeShift, Loss
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result
-
-Array = NDArray[np.float64]
 
 # Each solve takes these as they are then: the rows are kept, and a leader is the solution for the C of its batch. The
 # seed is that of the order of rows in fit.

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators.online._batches import Stream, Watch, n_batches, with_sample
 from rocmax.estimators.online._measures import NamedMeasure
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps
-
-Array = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Rows of arrays on which the threshold is chosen.
 _THRESHOLD_ROWS = 100_000

@@ -1,0 +1,56 @@
+"""What the kernel machines share: the Gram matrix of the training rows and scores from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rocmax._typing import Array
+from rocmax._validate import TrainingSet
+from rocmax.estimators._base import RankedClassifier
+from rocmax.kernels.gram import Kernel, check_gram_memory
+
+# A coefficient below this share of the largest one is zero but for rounding.
+_DUST = 1e-10
+
+
+class KernelClassifier(RankedClassifier):
+    """What kernel machines share: the Gram matrix, the support, and scores from them."""
+
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    max_gram_mb: float
+    takes_sparse = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _check_parameters(self) -> None:
+        Kernel(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _gram(self, data: TrainingSet) -> Array:
+        check_gram_memory(data.X.shape[0], self.max_gram_mb)
+        self._kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0).settled(data.X, data.weight)
+        return self._kernel.gram(data.X[:, data.rows] if self.kernel == "precomputed" else data.X)
+
+    def _keep_support(self, data: TrainingSet, coefficients: Array) -> None:
+        """Store the rows whose coefficient is not zero; signs speak for ``classes_[1]``."""
+        used = np.flatnonzero(np.abs(coefficients) > _DUST * np.abs(coefficients).max(initial=0.0))
+        self.support_ = data.rows[used]
+        self.dual_coef_ = self._sign() * coefficients[used][np.newaxis, :]
+        if self.kernel != "precomputed":
+            self.support_vectors_ = data.X[used]
+
+    def _scores(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            values = X[:, self.support_]
+        elif self.support_.size == 0:
+            return np.zeros(X.shape[0])
+        else:
+            values = self._kernel.between(X, self.support_vectors_)
+        return self._sign() * np.asarray(values @ self.dual_coef_[0], dtype=np.float64)

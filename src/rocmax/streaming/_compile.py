@@ -1,0 +1,79 @@
+"""Loops compiled once per machine: the cache on disk, and the notice while it is filled."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit, typeof, types
+
+# Sums may be reordered, so that they use vector instructions; infinities and NaN keep their meaning.
+_FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
+
+
+_WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
+
+
+_READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+
+_COMPILING = threading.Lock()
+
+
+def run(loop: Callable[..., Any], *args: Any) -> Any:
+    """Call a loop; compile it first if this machine has not done so for arguments of these types.
+
+    Arrays that a loop only reads count as read-only, so that one compiled version serves memory-mapped ones too.
+    """
+    kinds = (loop, *map(typeof, args))
+    compiled = _READY.get(kinds)
+    if compiled is None:
+        names, written = loop.__code__.co_varnames, _WRITTEN[loop]
+        pairs = zip(names, kinds[1:], strict=False)
+        signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
+        with _COMPILING:
+            compiled = _READY.get((loop, *signature)) or _compile(loop, signature)
+            _READY[(loop, *signature)] = _READY[kinds] = compiled
+    return compiled(*args)
+
+
+def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Callable[..., Any]:
+    notice = threading.Timer(1.0, _say_compiling)
+    notice.daemon = True
+    notice.start()
+    # A given signature: otherwise a call would compile for its exact types again, instead of converting.
+    try:
+        return njit([signature], cache=True, nogil=True, **_FAST)(loop)
+    except RuntimeError as error:
+        if "locator" not in str(error):
+            raise
+        # No directory can hold the cache: each process compiles for itself.
+        return njit([signature], nogil=True, **_FAST)(loop)
+    finally:
+        notice.cancel()
+
+
+def _say_compiling() -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("rocmax: compiling a loop for this machine; this happens once and takes a few seconds\n")
+        sys.stderr.flush()
+
+
+def _read_only(kind: types.Type) -> types.Type:
+    if isinstance(kind, types.Array):
+        return kind.copy(readonly=True)
+    if isinstance(kind, types.BaseTuple):
+        return types.Tuple([_read_only(part) for part in kind])
+    return kind
+
+
+def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function a loop that writes into the named arrays."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        _WRITTEN[function] = frozenset(written)
+        return function
+
+    return register
