@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from commands import FIT, run
-from tables import payments
+from helpers.commands import FIT, run
+from helpers.tables import payments
 
 # Property tests draw the same examples in every run, and are not timed: a machine can be busy.
 settings.register_profile(

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import rocmax
 import rocmax.model_io
-from every import DENSE_ONLY, MODELS, STREAMS, output, rows
+from helpers.every import DENSE_ONLY, MODELS, STREAMS, output, rows
 
 KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
 CASES = [(name, kind) for name in MODELS for kind in KINDS if kind == "dense" or name not in DENSE_ONLY]

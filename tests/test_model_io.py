@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import rocmax
+from helpers.tables import payments
 from rocmax import (
     AUCClassifier,
     FPRThresholdClassifier,
@@ -23,7 +24,6 @@ from rocmax import (
 )
 from rocmax.model_io import ModelFileError, load_with_facts
 from rocmax.workflow.tables import make_model
-from tables import payments
 
 CALLED = []
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from helpers.solver_cases import CONVEX, solve
 from rocmax.losses import PairwiseHinge, PartialAUCTight
 from rocmax.operators import CountingOperator, MatrixOperator, as_operator, row_space
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import SmoothedNewton
-from test_solvers import CONVEX, solve
 
 FORMS = {
     "dense": np.ascontiguousarray,
