@@ -15,7 +15,7 @@ from _measure import markdown, publish
 from threadpoolctl import threadpool_limits
 
 from rocmax import FollowTheLeaderClassifier
-from rocmax.estimators.online import _leader as _growing
+from rocmax.estimators.online import _leader as _leader
 from rocmax.estimators.online._carried_cuts import Growth, carry, no_cuts
 from rocmax.estimators.online._measures import MEASURES
 from rocmax.losses import Loss
@@ -41,9 +41,9 @@ def compare(X: np.ndarray, y: np.ndarray, measure: str) -> list[str]:
     """Return sums of passes and the regret."""
     model = FollowTheLeaderClassifier(measure, k=float(y.mean()))
     warm = follow(model, X, y)
-    _growing.carry = without_cuts
+    _leader.carry = without_cuts
     weights = follow(FollowTheLeaderClassifier(measure, k=model.k), X, y)
-    _growing.carry = carry
+    _leader.carry = carry
     alone = FollowTheLeaderClassifier(measure, k=model.k, n_batches=1)
     ends = np.flatnonzero(warm.passes_ > 0) + 1
     cold = [alone.fit(X[: end * SIZE], y[: end * SIZE]).passes_[0] for end in ends]

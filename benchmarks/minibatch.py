@@ -27,7 +27,7 @@ from rocmax import MiniBatchClassifier
 from rocmax.estimators.linear._base import solve_linear
 from rocmax.estimators.online._measures import RANKING, plain_set
 from rocmax.losses import ContingencyLoss, FreeShift
-from rocmax.solvers import CuttingPlane, SmoothedNewton
+from rocmax.solvers import OCAS, SmoothedNewton
 
 SETS = ["letter", "a9a", "ijcnn1", "cod-rna", "covtype"]
 MEASURES = ("f_beta", "precision_at_k", "partial_auc")
@@ -69,7 +69,7 @@ def batch(task: Task, max_iter: int) -> tuple[Point, bool, bool]:
     """Run the batch solver; return what it reached, and whether it is done and whether it ended at zero weights."""
     model = task.model()
     loss = model.make_loss()
-    kind = SmoothedNewton if task.measure in RANKING else CuttingPlane
+    kind = SmoothedNewton if task.measure in RANKING else OCAS
     loss = FreeShift(loss) if isinstance(loss, ContingencyLoss) else loss
     data = plain_set(task.X, task.y == 1)
 

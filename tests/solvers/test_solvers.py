@@ -25,7 +25,7 @@ from rocmax.losses import (
 )
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, CuttingPlane, Descent, Progress, Result, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import CCCP, LBFGS, OCAS, Progress, Result, SmoothedNewton, TruncatedNewton
 
 
 def g_mean_at_best_shift(scores, y, weight=None):
@@ -52,17 +52,17 @@ CERTIFIED_RUNS = [
     pytest.param(SmoothedNewton, tight(0.2, 0.5), id="SmoothedNewton-tight-inner"),
     pytest.param(SmoothedNewton, structural(0.1, 0.4), id="SmoothedNewton-structural"),
     pytest.param(TruncatedNewton, SQUARED_HINGE, id="TruncatedNewton"),
-    pytest.param(CuttingPlane, HINGE, id="CuttingPlane-hinge"),
-    pytest.param(CuttingPlane, tight(0.2, 0.5), id="CuttingPlane-tight-inner"),
-    pytest.param(CuttingPlane, G_MEAN, id="CuttingPlane-g-mean"),
-    pytest.param(CuttingPlane, BREAK_EVEN, id="CuttingPlane-break-even"),
+    pytest.param(OCAS, HINGE, id="OCAS-hinge"),
+    pytest.param(OCAS, tight(0.2, 0.5), id="OCAS-tight-inner"),
+    pytest.param(OCAS, G_MEAN, id="OCAS-g-mean"),
+    pytest.param(OCAS, BREAK_EVEN, id="OCAS-break-even"),
 ]
 
 
 OTHER_RUNS = [
     pytest.param(CCCP, DIFFERENCE, id="CCCP"),
-    pytest.param(Descent, DIFFERENCE, id="Descent-hinge"),
-    pytest.param(Descent, RAMP, id="Descent-ramp"),
+    pytest.param(LBFGS, DIFFERENCE, id="LBFGS-hinge"),
+    pytest.param(LBFGS, RAMP, id="LBFGS-ramp"),
 ]
 
 
@@ -72,7 +72,7 @@ every_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS + OTHER_R
 every_certified_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS)
 
 
-CERTIFIED = (SmoothedNewton, TruncatedNewton, CuttingPlane)
+CERTIFIED = (SmoothedNewton, TruncatedNewton, OCAS)
 
 
 # Result and trace
@@ -198,7 +198,7 @@ def test_stop_iteration_in_the_callback_of_descent_reaches_the_caller():
         raise StopIteration
 
     with pytest.raises((StopIteration, RuntimeError)):
-        solve(Descent(), RAMP, X, y, 20.0, w0=a_start(X), callback=callback)
+        solve(LBFGS(), RAMP, X, y, 20.0, w0=a_start(X), callback=callback)
 
 
 # Limits
@@ -344,7 +344,7 @@ def test_start_may_be_any_array_of_numbers(solver, case):
 @pytest.mark.parametrize("solver", CERTIFIED)
 def test_solvers_with_a_certificate_refuse_a_loss_that_is_not_convex(solver, case):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=f"{solver.__name__} needs a convex loss.*use Descent, or CCCP"):
+    with pytest.raises(ValueError, match=f"{solver.__name__} needs a convex loss.*use LBFGS, or CCCP"):
         solve(solver(), case, X, y, 1.0)
 
 
@@ -358,8 +358,8 @@ def test_truncated_newton_refuses_a_loss_that_is_not_smooth(case):
 @pytest.mark.parametrize("w0", [None, np.zeros(4)])
 def test_descent_refuses_to_start_from_zero(w0):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=r"Descent needs a start w0 other than zero"):
-        solve(Descent(), RAMP, X, y, 1.0, w0=w0)
+    with pytest.raises(ValueError, match=r"LBFGS needs a start w0 other than zero"):
+        solve(LBFGS(), RAMP, X, y, 1.0, w0=w0)
 
 
 def test_cccp_refuses_a_loss_that_is_no_difference():

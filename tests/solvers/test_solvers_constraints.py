@@ -14,7 +14,7 @@ from rocmax.losses import PairwiseHinge, PairwiseSquaredHinge, PartialAUCRamp, P
 from rocmax.operators import as_operator
 from rocmax.penalties import ElasticNetBall, GroupBall, L1Ball, L2Ball, SquaredL2
 from rocmax.solvers import Progress, ProjectedSubgradient, ProximalBundle, Result, SmoothedNewton
-from rocmax.solvers._ball_bundle import BallBundle
+from rocmax.solvers._ball_bundle import ConstrainedBundle
 
 BALLS = {
     "l2": lambda r=1.0: L2Ball(r),
@@ -230,7 +230,7 @@ def test_the_bound_is_below_the_loss_of_every_point(seed, name, log_radius):
 def test_bundle_keeps_its_bound_when_it_runs_out_of_room():
     X, y, _ = sample(1, n=300, d=4)
     bound, ball = PartialAUCTight(0, 0.2).bind(y), L1Ball(3.0)
-    small, w = BallBundle(ball, 4, max_cuts=6), np.zeros(4)
+    small, w = ConstrainedBundle(ball, 4, max_cuts=6), np.zeros(4)
     bounds, best = [], np.inf
     for _ in range(40):
         value, coefficients = bound.value_and_gradient(X @ w)

@@ -12,7 +12,7 @@ from oracles import qp as oracles_qp
 from rocmax.losses import PartialAUCHinge, PartialAUCRamp
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import CCCP, Descent, SmoothedNewton
+from rocmax.solvers import CCCP, LBFGS, SmoothedNewton
 
 WINDOWS = [(0.2, 0.5), (0.05, 0.2), (0.5, 1.0)]
 every_window = pytest.mark.parametrize(("low", "high"), WINDOWS)
@@ -145,7 +145,7 @@ def test_one_step_of_cccp_on_sparse_rows_is_one_on_dense_rows():
     assert one.objective == pytest.approx(two.objective, rel=1e-4)
 
 
-# Descent
+# LBFGS
 
 
 @every_window
@@ -156,7 +156,7 @@ def test_descent_never_ends_above_its_start(low, high, C, scale):
     for case in (window_hinge(low, high), ramp):
         X, y, weight = sample(8, 40, 4, weighted=True)
         w0 = a_start(X, scale)
-        result = solve(Descent(max_iter=50), case, X, y, C, weight, w0)
+        result = solve(LBFGS(max_iter=50), case, X, y, C, weight, w0)
         objectives = [entry.objective for entry in result.trace]
         assert (np.diff(objectives) <= 0).all()
         assert result.objective <= case.objective(w0, X, y, C, weight) * (1 + 1e-12)
@@ -165,8 +165,8 @@ def test_descent_never_ends_above_its_start(low, high, C, scale):
 
 def test_descent_stays_where_it_cannot_improve():
     X, y, _ = sample(8, 40, 4)
-    found = solve(Descent(tol=1e-12), RAMP, X, y, 10.0, w0=a_start(X))
-    again = solve(Descent(), RAMP, X, y, 10.0, w0=found.w)
+    found = solve(LBFGS(tol=1e-12), RAMP, X, y, 10.0, w0=a_start(X))
+    again = solve(LBFGS(), RAMP, X, y, 10.0, w0=found.w)
     assert again.n_iter <= 3
     assert again.objective <= found.objective
     assert again.objective >= found.objective * (1 - 1e-4)
@@ -186,7 +186,7 @@ class Pit:
 def test_descent_returns_the_best_point_it_saw():
     X, _, _ = sample(8, 40, 4)
     w0 = a_start(X)
-    result = Descent().solve(as_operator(X), Pit(X @ w0), Unpenalized(), w0)
+    result = LBFGS().solve(as_operator(X), Pit(X @ w0), Unpenalized(), w0)
     np.testing.assert_allclose(result.w, w0, rtol=1e-12)
     assert result.objective == 1.0
 
@@ -196,7 +196,7 @@ def test_descent_improves_on_a_model_for_the_whole_curve():
     loss = PartialAUCRamp(0, 0.1)
     start = SmoothedNewton().solve(as_operator(X), PartialAUCHinge(0, 1).bind(y), SquaredL2(100.0)).w
     before = loss.bind(y).value_and_gradient(X @ start)[0]
-    result = Descent().solve(as_operator(X), loss.bind(y), Unpenalized(), start)
+    result = LBFGS().solve(as_operator(X), loss.bind(y), Unpenalized(), start)
     assert result.converged
     assert result.objective == loss.bind(y).value_and_gradient(X @ result.w)[0]
     assert result.objective < before
@@ -206,7 +206,7 @@ def test_descent_improves_on_a_model_for_the_whole_curve():
 def test_descent_reaches_a_point_where_the_gradient_is_small(case):
     X, y, _ = sample(10, 300, 3)
     C = 5.0
-    result = solve(Descent(tol=1e-10), case, X, y, C, w0=a_start(X, 0.5))
+    result = solve(LBFGS(tol=1e-10), case, X, y, C, w0=a_start(X, 0.5))
     bound = case.loss.bind(y)
 
     def gradient(w):

@@ -34,7 +34,7 @@ from rocmax.losses import (
 )
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CuttingPlane, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import OCAS, SmoothedNewton, TruncatedNewton
 
 SIZES = {0: (30, 3), 1: (45, 4), 2: (60, 6)}
 # Precision of the general solver; the bracket around its optimum is a little wider.
@@ -272,7 +272,7 @@ def test_cutting_planes_against_one_constraint_for_each_labelling(loss, C):
         above = 0.5 * w @ w + C * loss.bind(y).value_and_gradient(X @ w)[0]
         assert above == pytest.approx(found.dual, rel=1e-7, abs=1e-7)
         for form in (np.asarray, sparse.csr_array):
-            result = CuttingPlane(tol=1e-6).solve(as_operator(form(X)), loss.bind(y), SquaredL2(C))
+            result = OCAS(tol=1e-6).solve(as_operator(form(X)), loss.bind(y), SquaredL2(C))
             assert result.converged
             # As close as the tolerance, which counts relative to an objective of either sign.
             assert result.objective <= found.dual + (1e-6 + EXACT) * abs(result.objective) + 1e-9
@@ -286,7 +286,7 @@ def test_cutting_planes_with_weights_against_repeated_rows(loss):
     weight = np.random.default_rng(0).integers(0, 4, 60)
     rows = np.repeat(np.arange(60), weight)
     for C in (1.0, 50.0):
-        solver = CuttingPlane(tol=1e-5)
+        solver = OCAS(tol=1e-5)
         one = solver.solve(as_operator(X), loss.bind(y, weight), SquaredL2(C))
         two = solver.solve(as_operator(X[rows]), loss.bind(y[rows]), SquaredL2(C))
         assert one.converged
@@ -301,7 +301,7 @@ def test_cutting_planes_meet_smoothed_newton(loss, C, weighted):
     bound = loss.bind(y, weight)
     one = SmoothedNewton(tol=1e-6).solve(as_operator(X), bound, SquaredL2(C))
     for tol in (1e-2, 1e-4):
-        two = CuttingPlane(tol=tol).solve(as_operator(X), bound, SquaredL2(C))
+        two = OCAS(tol=tol).solve(as_operator(X), bound, SquaredL2(C))
         assert two.converged
         assert two.gap <= tol * two.objective
         # Each optimum lies within its own gap below its objective: the two intervals overlap.

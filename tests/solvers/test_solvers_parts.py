@@ -9,7 +9,7 @@ from oracles import qp as oracles_qp
 from rocmax.losses import BreakEven, PartialAUCTight
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import Cuts, CuttingPlane, SmoothedNewton
+from rocmax.solvers import OCAS, Cuts, SmoothedNewton
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._qp import minimize_on_simplex
 from rocmax.solvers.line_search import find_zero
@@ -346,7 +346,7 @@ def test_merged_cuts_mix_their_tables():
     assert max(map(len, cuts.tables)) > 2
 
 
-@pytest.mark.parametrize(("kind", "loss"), [(CuttingPlane, BreakEven()), (SmoothedNewton, PartialAUCTight(0.0, 0.3))])
+@pytest.mark.parametrize(("kind", "loss"), [(OCAS, BreakEven()), (SmoothedNewton, PartialAUCTight(0.0, 0.3))])
 def test_a_solver_with_its_own_cuts_is_done_at_once(kind, loss):
     rng = np.random.default_rng(0)
     y = rng.random(600) < 0.3

@@ -231,7 +231,7 @@ def test_anchored_pairs_use_each_new_row_once():
     positive = np.array([True, False, True, False, False])
     new = np.array([2, 3, 4])
     for seed in range(20):
-        first, second = draws.anchored_pairs(
+        first, second = draws.pairs_with_new_rows(
             new, positive, np.array([0, 2]), np.array([1, 3, 4]), np.random.default_rng(seed)
         )
         assert positive[first].all()

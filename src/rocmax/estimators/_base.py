@@ -82,13 +82,13 @@ class Decision(ABC):
         """Return the measure that this estimator trains for."""
 
 
-class RankedClassifier(Decision, ClassifierMixin, BaseEstimator):
+class ScoredClassifier(Decision, ClassifierMixin, BaseEstimator):
     """Fit a score, choose a threshold, judge by the AUC."""
 
     threshold_: float
     takes_sparse = False
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RankedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ScoredClassifier:
         """Fit the model.
 
         Parameters

@@ -57,7 +57,7 @@ class OffsetNewton:
 
     def solve(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> OffsetResult:
         """Minimise from zero coefficients."""
-        run = _Run(gram, side, margin, cost, mu)
+        run = _OffsetNewton(gram, side, margin, cost, mu)
         gap, n_iter, converged = np.inf, 0, False
         while n_iter < self.max_iter:
             n_iter += 1
@@ -71,7 +71,7 @@ class OffsetNewton:
         return OffsetResult(run.beta, run.offset, run.scores, run.objective(), max(gap, 0.0), n_iter, converged)
 
 
-class _Run:
+class _OffsetNewton:
     """The point at hand and its multipliers."""
 
     def __init__(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> None:

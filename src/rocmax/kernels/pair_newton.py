@@ -14,7 +14,7 @@ from rocmax.solvers.base import Callback, Progress
 from rocmax.solvers.line_search import find_zero
 
 
-class Point(NamedTuple):
+class PairIterate(NamedTuple):
     """One coefficient per example, the scores ``K @ coefficients``, and the objective there."""
 
     coefficients: Array
@@ -93,7 +93,7 @@ class GramNewton:
 
     def solve(self, gram: Array, pairs: PairSums, C: float, callback: Callback | None = None) -> GramResult:
         """Minimise from zero."""
-        run = _Run(gram, pairs, C)
+        run = _PairNewton(gram, pairs, C)
         trace: list[Progress] = []
         smallest, unmoved = np.inf, 0
         while True:
@@ -110,7 +110,7 @@ class GramNewton:
             run.step(self.tol)
 
 
-class _Run:
+class _PairNewton:
     """State of one run: the point at hand, its multipliers, and the best certified point."""
 
     def __init__(self, gram: Array, pairs: PairSums, C: float) -> None:
@@ -123,7 +123,7 @@ class _Run:
         self.at_zero = C * pairs.soft(self.scores, 0.0).hinge
         self.soft: Soft = pairs.soft(self.scores, self.width)
         self.target = self.target_scores = self.beta
-        self.best = Point(self.beta, self.scores, np.inf)
+        self.best = PairIterate(self.beta, self.scores, np.inf)
 
     def certify(self) -> None:
         """Bound the optimum by the multipliers at hand; keep the better of the point and the sum of them."""
@@ -134,7 +134,7 @@ class _Run:
         for beta, scores in ((self.beta, self.scores), (self.target, self.target_scores)):
             objective = 0.5 * float(beta @ scores) + self.C * self.pairs.soft(scores, 0.0).hinge
             if objective <= self.best.objective:
-                self.best = Point(beta, scores, objective)
+                self.best = PairIterate(beta, scores, objective)
 
     def unit(self) -> float:
         """Return what the tolerance is relative to: the objective, or what is to be gained from zero if that is less.

@@ -7,7 +7,7 @@ import numpy as np
 from rocmax._typing import Array, Index
 
 
-class Ladder:
+class CumulativeScores:
     """Rows of one class by falling score, with sums from the top.
 
     A position is a weight: at position ``t`` the rows at the top that weigh ``t`` together are taken, the last one

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from rocmax._typing import Array, Index
-from rocmax.losses._cumulative import Ladder
+from rocmax.losses._cumulative import CumulativeScores
 
 # Up to this many tables, all are looked at.
 _SMALL = 30_000
@@ -51,7 +51,9 @@ class Table(NamedTuple):
     fp: float
 
 
-def best_table(measure: TableError, positives: Ladder, negatives: Ladder, shift: float = 0.0) -> Table:
+def best_table(
+    measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
+) -> Table:
     """Maximise ``error + (sum of the labelled scores - sum of the positives' scores) / m``.
 
     ``shift`` is added to all scores.
@@ -65,7 +67,7 @@ def best_table(measure: TableError, positives: Ladder, negatives: Ladder, shift:
     return search.best
 
 
-def _look_at_all(measure: TableError, positives: Ladder, negatives: Ladder, shift: float) -> Table:
+def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
     m = positives.weight
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
@@ -80,7 +82,9 @@ def _look_at_all(measure: TableError, positives: Ladder, negatives: Ladder, shif
 class _Search:
     """State of one search: the ladders and the best table so far."""
 
-    def __init__(self, measure: TableError, positives: Ladder, negatives: Ladder, shift: float) -> None:
+    def __init__(
+        self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+    ) -> None:
         self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
         self._m = positives.weight
         size = sum(ladder.weight * float(np.abs(ladder.falling[[0, -1]]).max()) for ladder in (positives, negatives))
@@ -106,7 +110,7 @@ class _Search:
             self._look_inside(i, cells[2, final])
         return _split(cells[:, ~final])
 
-    def _along(self, ladder: Ladder, ends: Index, slope: Array) -> tuple[Index, Array]:
+    def _along(self, ladder: CumulativeScores, ends: Index, slope: Array) -> tuple[Index, Array]:
         """Maximise gain plus slope times position between two boundaries; both are concave in the position."""
         i = np.clip(ladder.count_above(-slope * self._m - self._shift), *ends)
         position = ladder.position(i)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax.losses._cumulative import Ladder
+from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses._worst_labelling import Plane, Table, best_table
 from rocmax.losses.base import Array, BoundLoss, Index, Loss
 
@@ -91,22 +91,24 @@ class BoundContingency(BoundLoss):
         table = self.best(*ladders, 0.0)
         return table.value, self.coefficients(s, *ladders, table)
 
-    def ladders(self, scores: Array) -> tuple[Ladder, Ladder]:
+    def ladders(self, scores: Array) -> tuple[CumulativeScores, CumulativeScores]:
         """Sort the scores of both classes."""
         return self._ladder(scores, self.positive), self._ladder(scores, self.negative)
 
-    def _ladder(self, scores: Array, rows: Index) -> Ladder:
+    def _ladder(self, scores: Array, rows: Index) -> CumulativeScores:
         if self._plain:
-            return Ladder(scores[rows], None)
+            return CumulativeScores(scores[rows], None)
         if self._loss.knows_parts:
-            return Ladder(scores[rows], self.weight[rows])
-        return Ladder(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
+            return CumulativeScores(scores[rows], self.weight[rows])
+        return CumulativeScores(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
 
-    def best(self, positives: Ladder, negatives: Ladder, shift: float) -> Table:
+    def best(self, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
         """Return the most violated table with ``shift`` added to all scores."""
         return best_table(self, positives, negatives, shift)
 
-    def coefficients(self, scores: Array, positives: Ladder, negatives: Ladder, table: Table) -> Array:
+    def coefficients(
+        self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Table
+    ) -> Array:
         """Return the subgradient that a table gives: what it labels positive minus the positives, over ``m``."""
         unit = 1.0 / self.m
         fp_level, fp_part = negatives.cut(table.fp)
@@ -228,7 +230,7 @@ class BoundFreeShift(BoundLoss):
         """Return the two tables of the last call with their shares; on average they label as many as are positive."""
         return self._mixture
 
-    def _bracket(self, positives: Ladder, negatives: Ladder) -> tuple[Table, Table, float]:
+    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
         """Return the two tables, valued at the best shift, that label fewer and more rows than there are positives.
 
         Each table is a line in the shift; the largest of them is convex. At the lowest point of the lines known so far

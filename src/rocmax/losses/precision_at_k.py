@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._window import check_top, top_weight
-from rocmax.losses._cumulative import Ladder
+from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses.base import Array, BoundLoss, Loss
 
 
@@ -127,7 +127,7 @@ class BoundTop(BoundLoss):
         lowered = s.copy()
         lowered[self.positive] -= 1.0 / (self.k * self._scale)
         rows = lowered.copy() if self._present is None else lowered[self._present]
-        level, part = Ladder(rows, self._weight).cut(self.k)
+        level, part = CumulativeScores(rows, self._weight).cut(self.k)
         taken = (lowered > level).astype(np.float64)
         taken[lowered == level] = part
         taken *= self.weight

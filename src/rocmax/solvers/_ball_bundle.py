@@ -32,7 +32,7 @@ class _Dual(NamedTuple):
     slope: Array
 
 
-class BallBundle:
+class ConstrainedBundle:
     r"""Cuts :math:`R(w) \ge b_k + g_k \cdot w`, and what they tell of :math:`\min_{w \in W} R(w)`.
 
     For weights :math:`\alpha` on the simplex, the mixture of the cuts is a cut, and its minimum over the set is a

@@ -31,7 +31,7 @@ Step = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """A weight vector with its scores, and by how much its loss and its objective are above those of zero weights."""
 
     w: Array
@@ -40,7 +40,7 @@ class Point:
     objective: float
 
 
-class Run:
+class CertifiedRun:
     """State of one run: the point at hand, the best point, the cuts and the smoothing.
 
     Losses, objectives and cuts are differences from those of zero weights.
@@ -62,7 +62,7 @@ class Run:
         self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error relative to what is to be gained
-        self.at = self.best = Point(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
+        self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
         if w0 is not None and np.any(w0):
             w = np.array(w0, dtype=np.float64)
@@ -216,9 +216,9 @@ class Run:
         if self.at.objective < self.best.objective:
             self.best = self.at
 
-    def _point(self, w: Array, scores: Array, rise: float | None = None) -> Point:
+    def _point(self, w: Array, scores: Array, rise: float | None = None) -> Iterate:
         rise = self._smoothed(scores, 0.0)[0] if rise is None else rise
-        return Point(w, scores, rise, 0.5 * float(w @ w) + self.C * rise)
+        return Iterate(w, scores, rise, 0.5 * float(w @ w) + self.C * rise)
 
     def _smoothed(self, scores: Array, width: float) -> tuple[float, Array]:
         """Return the rise of the loss above that of zero weights, exact if the width is zero, and the coefficients."""

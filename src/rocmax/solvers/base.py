@@ -93,7 +93,7 @@ def require(loss: BoundLoss, solver: str, *, convex: bool = False, smooth: bool 
     name = type(loss).__name__
     if convex and not loss.convex:
         raise ValueError(
-            f"{solver} needs a convex loss, and {name} is not; use Descent, or CCCP for a difference of convex losses"
+            f"{solver} needs a convex loss, and {name} is not; use LBFGS, or CCCP for a difference of convex losses"
         )
     if smooth and not loss.smooth:
         raise ValueError(f"{solver} needs a smooth loss, and {name} is not; use SmoothedNewton")

@@ -15,7 +15,7 @@ from rocmax.solvers.base import Callback, Progress, Result
 
 
 @dataclass(frozen=True)
-class Descent:
+class LBFGS:
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
 
     For any loss, convex or not; a result is a point no worse than the start, without a certificate, and its gap is
@@ -42,7 +42,7 @@ class Descent:
     ) -> Result:
         """Descend from ``w0``; zero weights are refused, because every pair ties there."""
         if w0 is None or not np.any(w0):
-            raise ValueError("Descent needs a start w0 other than zero: a bounded loss is flat there")
+            raise ValueError("LBFGS needs a start w0 other than zero: a bounded loss is flat there")
         op = CountingOperator(operator)
         trace: list[Progress] = []
         start = np.asarray(w0, dtype=np.float64)
@@ -81,5 +81,5 @@ class Descent:
             note(best[1])
         converged = run.nit < self.max_iter
         state = "ended" if converged else "did not reach its tolerance: raise max_iter or tol;"
-        message = f"Descent {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
+        message = f"LBFGS {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
         return Result(best[1], best[0], np.nan, len(trace), converged, message, trace)

@@ -8,12 +8,12 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._certified import Run
+from rocmax.solvers._certified import CertifiedRun
 from rocmax.solvers.base import Callback, Cuts, Result, require
 
 
 @dataclass(frozen=True)
-class CuttingPlane:
+class OCAS:
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cuts alone, with a certified duality gap.
 
     Each iteration minimises the cuts seen so far, searches the line from the best point to that minimiser, and takes
@@ -48,6 +48,6 @@ class CuttingPlane:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
-        require(loss, "CuttingPlane", convex=True)
-        run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
-        return run.iterate("CuttingPlane", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())
+        require(loss, "OCAS", convex=True)
+        run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        return run.iterate("OCAS", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

@@ -10,7 +10,7 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
-from rocmax.solvers._ball_bundle import BallBundle
+from rocmax.solvers._ball_bundle import ConstrainedBundle
 from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.line_search import find_zero
@@ -77,7 +77,7 @@ class ProximalBundle:
     ) -> Result:
         """Minimise from the projection of ``w0`` (zero if None), never ending above it, nor above zero weights."""
         require(loss, "ProximalBundle", convex=True)
-        run = _Run(CountingOperator(operator), loss, penalty, w0)
+        run = _BundleSteps(CountingOperator(operator), loss, penalty, w0)
         trace: list[Progress] = []
         smallest_gap, unmoved, highest = np.inf, 0, run.rise
         while True:
@@ -100,7 +100,7 @@ class ProximalBundle:
         return finish(run.w, base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol)
 
 
-class _Run:
+class _BundleSteps:
     """State of one run: the best point, the cuts and the coefficients of the next one.
 
     ``rise`` is the loss of the best point minus that of zero weights, and ``value`` that of the next cut's point.
@@ -110,7 +110,7 @@ class _Run:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.ball = operator, loss, ball
         max_cuts = int(np.clip(_CUT_WEIGHTS // n_features, _FEWEST_CUTS, _MOST_CUTS))
-        self.bundle = BallBundle(ball, n_features, max_cuts)
+        self.bundle = ConstrainedBundle(ball, n_features, max_cuts)
         self.w, self.scores = np.zeros(n_features), np.zeros(n_samples)
         self.origin = Origin(operator, loss)
         self.rise, self.coefficients = 0.0, self.origin.coefficients

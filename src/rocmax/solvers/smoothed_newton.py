@@ -8,7 +8,7 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._certified import Run
+from rocmax.solvers._certified import CertifiedRun
 from rocmax.solvers.base import Callback, Cuts, Result, require
 
 # Iterations without a tenth off the gap after which cutting-plane steps take turns with Newton steps.
@@ -54,7 +54,7 @@ class SmoothedNewton:
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
         require(loss, "SmoothedNewton", convex=True)
-        run = Run(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         if self.cuts is not None:
             run.settle(0.3 * self.tol)
 

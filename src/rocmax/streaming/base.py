@@ -20,7 +20,7 @@ BLOCK = 1 << 16
 
 
 @dataclass
-class Stream:
+class RowBlock:
     """The rows at hand: those that a method remembers, then the new ones.
 
     Parameters
@@ -73,7 +73,7 @@ class Stream:
 class Method(Protocol):
     """A streaming method: weights that change with each row or pair."""
 
-    def epoch(self, stream: Stream) -> None:
+    def epoch(self, stream: RowBlock) -> None:
         """Make one pass over the new rows."""
 
     def weights(self) -> Array:
@@ -88,7 +88,7 @@ class Memory:
     seen: RowNumbers = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     rows: Any = None
 
-    def stream(self, X: Any, positive: NDArray[np.bool_], rng: np.random.Generator, uniform: bool) -> Stream:
+    def stream(self, X: Any, positive: NDArray[np.bool_], rng: np.random.Generator, uniform: bool) -> RowBlock:
         """Put the remembered rows before the new ones."""
         held = np.minimum(self.seen, self.capacity)
         buffers = np.zeros((2, self.capacity), dtype=np.int64)
@@ -98,9 +98,9 @@ class Memory:
         if n_old:
             X = _stack(self.rows, X)
             positive = np.concatenate([np.repeat([False, True], held), positive])
-        return Stream(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
+        return RowBlock(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
 
-    def keep(self, stream: Stream) -> None:
+    def keep(self, stream: RowBlock) -> None:
         """Remember the rows that the buffers name now."""
         held = np.minimum(stream.seen, self.capacity)
         self.seen = stream.seen

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocmax._typing import Array, RowNumbers
-from rocmax.streaming.base import Stream
+from rocmax.streaming.base import RowBlock
 
 
 @dataclass
@@ -37,12 +37,12 @@ class ReservoirSteps:
     def __post_init__(self) -> None:
         self._w = np.zeros(self.n_features)
 
-    def epoch(self, stream: Stream) -> None:
+    def epoch(self, stream: RowBlock) -> None:
         """Visit the new rows once, in random order."""
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows, stream.rng.random(rows.size))
 
-    def steps(self, stream: Stream, rows: RowNumbers, draws: Array) -> None:
+    def steps(self, stream: RowBlock, rows: RowNumbers, draws: Array) -> None:
         """Take the steps of the given rows; the draws from [0, 1) decide on their places in the buffers."""
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import buffer_steps
@@ -95,12 +95,12 @@ class ConfidenceSteps:
         self._mean = np.zeros(self.n_features)
         self._covariance = np.eye(self.n_features) if self.full else np.ones(self.n_features)
 
-    def epoch(self, stream: Stream) -> None:
+    def epoch(self, stream: RowBlock) -> None:
         """Visit the new rows once, in random order."""
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows)
 
-    def steps(self, stream: Stream, rows: RowNumbers) -> None:
+    def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
         """Take the steps of the given rows."""
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import confidence_steps

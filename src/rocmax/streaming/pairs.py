@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocmax._typing import Array, RowNumbers
-from rocmax.streaming.base import BLOCK, Stream, mean_squared_length
-from rocmax.streaming.sampling import anchored_pairs, uniform_pairs
+from rocmax.streaming.base import BLOCK, RowBlock, mean_squared_length
+from rocmax.streaming.sampling import pairs_with_new_rows, uniform_pairs
 
 _N_MEASURED = 1000
 
@@ -49,7 +49,7 @@ class PairSteps:
     def __post_init__(self) -> None:
         self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
 
-    def epoch(self, stream: Stream) -> None:
+    def epoch(self, stream: RowBlock) -> None:
         """Take as many steps as there are new rows, if there are rows of both classes."""
         positives, negatives = np.flatnonzero(stream.positive), np.flatnonzero(~stream.positive)
         if not (positives.size and negatives.size):
@@ -59,9 +59,9 @@ class PairSteps:
                 size = min(BLOCK, stream.new.size - start)
                 self.steps(stream, *uniform_pairs(positives, negatives, size, stream.rng))
         else:
-            self.steps(stream, *anchored_pairs(stream.new, stream.positive, positives, negatives, stream.rng))
+            self.steps(stream, *pairs_with_new_rows(stream.new, stream.positive, positives, negatives, stream.rng))
 
-    def steps(self, stream: Stream, first: RowNumbers, second: RowNumbers) -> None:
+    def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:
         """Take one step for each of the given pairs of a positive and a negative."""
         # Here, because numba takes as long to import as many a fit.
         from rocmax.streaming._compile import run

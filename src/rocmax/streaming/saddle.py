@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rocmax._typing import Array, RowNumbers
-from rocmax.streaming.base import Stream, mean_squared_length
+from rocmax.streaming.base import RowBlock, mean_squared_length
 
 _N_MEASURED = 1000
 
@@ -41,12 +41,12 @@ class SaddlePoint:
     def __post_init__(self) -> None:
         self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
 
-    def epoch(self, stream: Stream) -> None:
+    def epoch(self, stream: RowBlock) -> None:
         """Visit the new rows once, in random order."""
         for rows in stream.shuffled_blocks():
             self.steps(stream, rows)
 
-    def steps(self, stream: Stream, rows: RowNumbers) -> None:
+    def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
         """Take one step for each of the given rows."""
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import saddle_steps

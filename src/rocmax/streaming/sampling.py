@@ -132,7 +132,7 @@ def uniform_pairs(
     return first, second
 
 
-def anchored_pairs(
+def pairs_with_new_rows(
     new: RowNumbers, positive: NDArray[np.bool_], positives: RowNumbers, negatives: RowNumbers, rng: np.random.Generator
 ) -> tuple[RowNumbers, RowNumbers]:
     """Pair every new row once, in random order, with a random row of the other class.

@@ -258,7 +258,7 @@ def test_collapse_begins_where_the_documents_say(name, share, limit):
 @every_model
 def test_too_few_iterations_are_reported(model, loss):
     X, y = sample()
-    with pytest.warns(ConvergenceWarning, match=r"CuttingPlane did not reach its tolerance.*raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"OCAS did not reach its tolerance.*raise max_iter"):
         clone(model).set_params(max_iter=2, tol=1e-9).fit(X, y)
 
 

@@ -16,7 +16,7 @@ from helpers.auto_problems import problems
 from helpers.threshold_based import gaussians, measure
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax._validate import check_training_set
-from rocmax.estimators.linear._refinement import DecisionRefinement
+from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.estimators.linear._threshold_based import soft_width
 from rocmax.losses import FBeta, SoftMeasure
 
@@ -105,7 +105,7 @@ def test_the_objective_is_below_that_of_the_start(name):
 def refinement(X, y, weight=None):
     data = check_training_set(FBetaClassifier(), X, y, weight, None)
     loss = SoftMeasure(FBeta(), soft_width(data))
-    return DecisionRefinement(data, loss, lambda scores: 0.0, 1e-6, 500), loss.bind(y, weight)
+    return ThresholdRefinement(data, loss, lambda scores: 0.0, 1e-6, 500), loss.bind(y, weight)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

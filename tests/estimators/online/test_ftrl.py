@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rocmax
 from rocmax import FollowTheLeaderClassifier
-from rocmax.estimators.online import _leader as _growing
+from rocmax.estimators.online import _leader as _leader
 from rocmax.estimators.online._carried_cuts import no_cuts
 from rocmax.estimators.online._measures import MEASURES
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CuttingPlane, SmoothedNewton
+from rocmax.solvers import OCAS, SmoothedNewton
 
 every_measure = pytest.mark.parametrize("measure", MEASURES)
 
@@ -42,7 +42,7 @@ def test_the_leader_is_the_batch_solution(measure, stream):
     X, y = stream
     model = follow(FollowTheLeaderClassifier(measure, tol=1e-4), X, y, 180)
     loss = model.make_loss().bind(y == 1)
-    kind = SmoothedNewton if measure in ("auc", "partial_auc") else CuttingPlane
+    kind = SmoothedNewton if measure in ("auc", "partial_auc") else OCAS
     batch = kind(1e-5, 2000).solve(as_operator(X), loss, SquaredL2(10.0))
     value = loss.value_and_gradient(X @ model.coef_[0])[0]
     assert model.objective_ == pytest.approx(0.5 * np.sum(model.coef_**2) + 10.0 * value, rel=1e-10)
@@ -69,7 +69,7 @@ def test_carried_cuts_save_passes(measure, size, monkeypatch):
     X, y = make_classification(20 * size, 12, n_informative=8, weights=[0.8], class_sep=2.0, random_state=1)
     model = FollowTheLeaderClassifier(measure, k=0.15)
     with_cuts = follow(clone(model), X, y, size).passes_
-    monkeypatch.setattr(_growing, "carry", cold_start)
+    monkeypatch.setattr(_leader, "carry", cold_start)
     with_weights = follow(clone(model), X, y, size).passes_
     alone = clone(model).set_params(n_batches=1)
     cold = [alone.fit(X[: end * size], y[: end * size]).passes_[0] for end in (16, 18, 20)]

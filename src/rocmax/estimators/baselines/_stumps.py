@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rocmax._typing import Array
-from rocmax.estimators._base import RankedClassifier
+from rocmax.estimators._base import ScoredClassifier
 
 # Gains this close, relatively, are equal: rounding must not choose between features.
 _DUST = 1e-10
@@ -65,7 +65,7 @@ def midpoint(low: float, high: float) -> float:
     return float(middle) if low <= middle < high else float(low)
 
 
-class StumpEnsemble(RankedClassifier):
+class StumpEnsemble(ScoredClassifier):
     """A sum of weighted stumps."""
 
     stumps_: list[Stump]

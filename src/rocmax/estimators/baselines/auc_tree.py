@@ -9,7 +9,7 @@ import numpy as np
 
 from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import RankedClassifier
+from rocmax.estimators._base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import midpoint
 
 # Gains this close are equal: rounding must not choose between features.
@@ -22,7 +22,7 @@ class _Split:
     threshold: float
 
 
-class AUCTreeClassifier(RankedClassifier):
+class AUCTreeClassifier(ScoredClassifier):
     r"""Decision tree that splits where the area under the local ROC curve is largest (AUCsplit).
 
     A split of a node with ``P`` positives and ``N`` negatives gives a ROC curve of its children, ordered by their share

@@ -11,11 +11,11 @@ from rocmax._thresholds import at_fpr
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
-from rocmax.estimators._base import RankedClassifier
+from rocmax.estimators._base import ScoredClassifier
 from rocmax.metrics import partial_auc_score
 
 
-class GreedyPairClassifier(RankedClassifier):
+class GreedyPairClassifier(ScoredClassifier):
     r"""Linear combination of features, built two at a time for the partial AUC (greedy heuristic).
 
     Each standardised feature is turned so that its own partial AUC is the larger one, and the features are ordered by

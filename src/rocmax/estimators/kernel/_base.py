@@ -8,14 +8,14 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet
-from rocmax.estimators._base import RankedClassifier
+from rocmax.estimators._base import ScoredClassifier
 from rocmax.kernels.gram import Kernel, check_gram_memory
 
 # A coefficient below this share of the largest one is zero but for rounding.
 _DUST = 1e-10
 
 
-class KernelClassifier(RankedClassifier):
+class KernelClassifier(ScoredClassifier):
     """What kernel machines share: the Gram matrix, the support, and scores from them."""
 
     kernel: Any

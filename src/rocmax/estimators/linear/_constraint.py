@@ -17,7 +17,7 @@ from rocmax.solvers import Callback, ProximalBundle, Result
 PENALTIES = ("l2", "l1", "elasticnet", "group")
 
 
-def check_ball_parameters(penalty: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
+def check_constraint_parameters(penalty: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
     """Refuse parameters of a penalty that do not fit together."""
     check_choice("penalty", penalty, PENALTIES)
     if radius is not None:
@@ -37,7 +37,7 @@ def check_ball_parameters(penalty: Any, radius: Any, l1_ratio: Any, groups: Any)
         raise ValueError(f"groups are used by penalty='group' only; got groups and penalty={penalty!r}")
 
 
-def make_ball(penalty: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
+def make_constraint(penalty: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
     """Return the set that the weights must stay in."""
     if penalty == "l1":
         return L1Ball(radius)
@@ -48,7 +48,7 @@ def make_ball(penalty: str, radius: float, l1_ratio: float, groups: Any, n_featu
     return L2Ball(radius)
 
 
-def solve_in_ball(
+def solve_constrained(
     solver: ProximalBundle,
     loss: Loss,
     data: TrainingSet,
@@ -65,7 +65,7 @@ def solve_in_ball(
     return replace(result, w=lift(result.w))
 
 
-class BallMixin:
+class NormConstraintMixin:
     """The parameters of a ball, and a fit inside it."""
 
     penalty: str
@@ -75,7 +75,7 @@ class BallMixin:
     tol: float
     max_iter: int
 
-    def _fit_in_ball(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         assert self.radius is not None
-        ball = make_ball(self.penalty, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
-        return solve_in_ball(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+        ball = make_constraint(self.penalty, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
+        return solve_constrained(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)

@@ -27,7 +27,7 @@ from rocmax.losses.anchored import Anchored
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import MatrixOperator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import Callback, Descent, Progress, Result, SmoothedNewton
+from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 
 # Length of the step of the loss of the partial AUC, in standard deviations of the start's scores. Wider steps drift
 # towards what the convex losses do; narrower ones see fewer pairs.
@@ -114,7 +114,7 @@ class Refinement(ABC):
         if w0 is not None and np.any(w0):
             other = self._normalized(w0 * self._scale)
             begin = other if objective.value_and_gradient(other.scores)[0] < value else start
-        descent = Descent(0.01 * self._tol, self._max_iter)
+        descent = LBFGS(0.01 * self._tol, self._max_iter)
         result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
         if self._measure(self._operator.matvec(result.w)) < self._measure(start.scores):
             trace = [progress._replace(objective=value) for progress in result.trace]
@@ -207,7 +207,7 @@ class WindowRefinement(Refinement):
         )
 
 
-class DecisionRefinement(Refinement):
+class ThresholdRefinement(Refinement):
     """Refinement for a measure of decisions.
 
     Parameters

@@ -9,12 +9,12 @@ import numpy as np
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
-from rocmax.estimators.linear._refinement import DecisionRefinement
+from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.losses import Loss
-from rocmax.solvers import Callback, CuttingPlane, Result
+from rocmax.solvers import OCAS, Callback, Result
 
 
-class ComposedClassifier(LinearScoreClassifier):
+class ThresholdBasedClassifier(LinearScoreClassifier):
     """Linear classifier for a measure of decisions: a soft version of it, or a convex bound with a certified gap."""
 
     loss: str
@@ -37,12 +37,12 @@ class ComposedClassifier(LinearScoreClassifier):
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         if self.loss == "convex":
-            return solve_linear(CuttingPlane(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
+            return solve_linear(OCAS(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
 
         def measure(scores: Array) -> float:
             return self._measure(data.positive, scores - self._threshold(data, scores), data.weight, True)
 
-        refinement = DecisionRefinement(data, self._soft(soft_width(data)), measure, self.tol, self.max_iter)
+        refinement = ThresholdRefinement(data, self._soft(soft_width(data)), measure, self.tol, self.max_iter)
         return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
 
     def _remedy(self) -> str:

@@ -8,7 +8,7 @@ from rocmax._thresholds import best_youden
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
-from rocmax.estimators.linear._constraint import BallMixin, check_ball_parameters
+from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.losses import (
     PairwiseHinge,
     PairwiseSquaredHinge,
@@ -17,7 +17,7 @@ from rocmax.metrics import partial_auc_score
 from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton
 
 
-class AUCClassifier(BallMixin, LinearScoreClassifier):
+class AUCClassifier(NormConstraintMixin, LinearScoreClassifier):
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
@@ -126,13 +126,13 @@ class AUCClassifier(BallMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
-        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_constraint_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         if self.radius is not None:
             loss = PairwiseHinge() if self.loss == "hinge" else PairwiseSquaredHinge()
-            return self._fit_in_ball(loss, data, w0, callback)
+            return self._fit_constrained(loss, data, w0, callback)
         if self.loss == "hinge":
             return solve_linear(SmoothedNewton(self.tol, self.max_iter), PairwiseHinge(), data, self.C, w0, callback)
         solver = TruncatedNewton(self.tol, self.max_iter)

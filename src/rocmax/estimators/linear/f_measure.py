@@ -10,12 +10,12 @@ from sklearn.metrics import fbeta_score
 from rocmax._thresholds import best_measure
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number
-from rocmax.estimators.linear._threshold_based import ComposedClassifier
+from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
 from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
 from rocmax.metrics import g_mean_score
 
 
-class FBetaClassifier(ComposedClassifier):
+class FBetaClassifier(ThresholdBasedClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
     Last, the threshold is moved to where the training rows have the best :math:`F_\beta`.
@@ -146,7 +146,7 @@ class FBetaClassifier(ComposedClassifier):
         return float(value)
 
 
-class GMeanClassifier(ComposedClassifier):
+class GMeanClassifier(ThresholdBasedClassifier):
     r"""Linear classifier for the geometric mean of the rates of both classes that are predicted right.
 
     Last, the threshold is moved to where the training rows have the best G-mean.

@@ -9,7 +9,7 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
 from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure, solve_linear
-from rocmax.estimators.linear._constraint import BallMixin, check_ball_parameters
+from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.losses import (
     PairwiseHinge,
@@ -20,10 +20,10 @@ from rocmax.losses import (
 )
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, Callback, Descent, Result, SmoothedNewton
+from rocmax.solvers import CCCP, LBFGS, Callback, Result, SmoothedNewton
 
 
-class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
+class PartialAUCClassifier(NormConstraintMixin, WindowMeasure, LinearScoreClassifier):
     r"""Linear classifier that maximises the ROC curve between two false-positive rates.
 
     Parameters
@@ -161,7 +161,7 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
         check_window(self.min_fpr, self.max_fpr)
-        check_ball_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_constraint_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
         if self.radius is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
             raise ValueError(
@@ -181,7 +181,7 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         if self.radius is not None:
-            return self._minimize_in_ball(data, w0, callback)
+            return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
             refinement = WindowRefinement(data, window, self.tol, self.max_iter)
@@ -204,13 +204,13 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
             start = w0
         return self._descend(data, start, callback)
 
-    def _minimize_in_ball(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize_constrained(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         window = (self.min_fpr, self.max_fpr)
         loss = PartialAUCStructural(*window) if self.loss == "structural" else PartialAUCTight(*window)
-        result = self._fit_in_ball(loss, data, w0, callback)
+        result = self._fit_constrained(loss, data, w0, callback)
         if self.loss != "auto" or window == (0.0, 1.0):
             return result
-        other = self._fit_in_ball(PairwiseHinge(), data, w0, callback)
+        other = self._fit_constrained(PairwiseHinge(), data, w0, callback)
         better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
         return other if better else result
 
@@ -220,7 +220,7 @@ class PartialAUCClassifier(BallMixin, WindowMeasure, LinearScoreClassifier):
         For a small ``C`` the penalty pulls the weights to zero and beyond: a lower objective, and a worse ranking.
         """
         loss = PartialAUCRamp(self.min_fpr, self.max_fpr)
-        result = solve_linear(Descent(self.tol, self.max_iter), loss, data, self.C, start, callback)
+        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, self.C, start, callback)
         if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
             return result
         penalty, scores = SquaredL2(self.C), as_operator(data.X).matvec(start)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_training_set
-from rocmax.estimators.linear._constraint import make_ball
+from rocmax.estimators.linear._constraint import make_constraint
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
@@ -188,7 +188,7 @@ def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> Partia
     rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
     w, missed = zero, []
     for radius in grid:
-        ball = make_ball(model.penalty, radius, model.l1_ratio, model.groups, d)
+        ball = make_constraint(model.penalty, radius, model.l1_ratio, model.groups, d)
         result = model.set_params(radius=float(radius))._minimize(data, w, None)
         w = result.w
         missed += [] if result.converged else [float(radius)]
@@ -239,7 +239,7 @@ def _default_radii(model: PartialAUCClassifier, data: TrainingSet, n_radii: int)
         return np.geomspace(_SMALLEST, _LARGEST, n_radii)
 
     def excess(log_radius: float) -> float:
-        ball = make_ball(model.penalty, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
+        ball = make_constraint(model.penalty, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))

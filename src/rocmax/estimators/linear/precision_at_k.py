@@ -8,12 +8,12 @@ from rocmax._thresholds import at_top
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax._window import check_top, top_weight
-from rocmax.estimators.linear._threshold_based import ComposedClassifier
+from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
 from rocmax.losses import BreakEven, Loss, PrecisionAtK, SoftPrecision
 from rocmax.metrics import break_even_point, precision_at_k
 
 
-class PrecisionAtKClassifier(ComposedClassifier):
+class PrecisionAtKClassifier(ThresholdBasedClassifier):
     r"""Linear classifier for the precision among the ``k`` highest scores.
 
     A row is predicted positive if its score is among what were the top ``k`` of the training rows.
@@ -149,7 +149,7 @@ class PrecisionAtKClassifier(ComposedClassifier):
         )
 
 
-class BreakEvenClassifier(ComposedClassifier):
+class BreakEvenClassifier(ThresholdBasedClassifier):
     r"""Linear classifier for the precision-recall break-even point.
 
     As many training rows as there are positives are predicted positive.

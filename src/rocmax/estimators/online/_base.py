@@ -16,7 +16,7 @@ from rocmax.estimators.linear._base import LinearDecision
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
-from rocmax.streaming.base import Memory, Method, Stream
+from rocmax.streaming.base import Memory, Method, RowBlock
 
 # The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
 _N_FOR_THRESHOLD = 10_000
@@ -96,7 +96,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
     def _make_method(self, n_features: int) -> Method:
         """Return the streaming method, at its start."""
 
-    def _remember(self, stream: Stream) -> None:
+    def _remember(self, stream: RowBlock) -> None:
         """Let the new rows into the buffers, unless the method has done so itself."""
 
     def _check_parameters(self) -> None:
@@ -112,7 +112,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         self._fixed = fixed_parameters(self, _FREE)
         self.n_iter_ = 0
 
-    def _finish(self, stream: Stream, positive_index: int) -> None:
+    def _finish(self, stream: RowBlock, positive_index: int) -> None:
         self._remember(stream)
         self._memory.keep(stream)
         weights = self._method.weights()
@@ -126,7 +126,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         self.coef_ = sign * weights[np.newaxis, :]
         self.intercept_ = np.array([-sign * self._threshold(stream, weights)])
 
-    def _threshold(self, stream: Stream, weights: Array) -> float:
+    def _threshold(self, stream: RowBlock, weights: Array) -> float:
         rows: NDArray[Any] = np.arange(stream.positive.size)
         if rows.size > _N_FOR_THRESHOLD:
             rows = stream.rng.choice(rows.size, _N_FOR_THRESHOLD, replace=False, shuffle=False)

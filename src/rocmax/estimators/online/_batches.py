@@ -54,7 +54,7 @@ class Watch:
         return self._waited >= self._PATIENCE
 
 
-class Stream:
+class StreamState:
     """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
 
     def __init__(self, estimator: MiniBatchClassifier, steps: MiniBatchSteps, rng: np.random.RandomState) -> None:

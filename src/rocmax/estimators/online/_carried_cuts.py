@@ -31,7 +31,7 @@ import numpy as np
 from rocmax._typing import Array, Bools
 from rocmax._window import top_weight, window_end
 from rocmax.losses import BreakEven, FreeShift, Loss, PairwiseHinge, PartialAUCTight, PrecisionAtK
-from rocmax.losses._cumulative import Ladder
+from rocmax.losses._cumulative import CumulativeScores
 from rocmax.operators import Operator, as_operator
 from rocmax.solvers import Cuts
 
@@ -100,7 +100,7 @@ def _top(loss: Loss, cuts: Cuts, growth: Growth) -> Cuts:
     labelled = min(k_old, m_old) * cuts.gradient + _reference(k_old, m_old, n_old) @ growth.sums
     # Labelling a positive lowers the error by 1 / k.
     lowered = growth.scores[new] - growth.positive[new] * (min(k, m) / k)
-    level, part = Ladder(lowered.copy(), None).cut(k - k_old)
+    level, part = CumulativeScores(lowered.copy(), None).cut(k - k_old)
     taken = np.where(lowered == level, part, (lowered > level).astype(np.float64))
     labelled += as_operator(growth.X[new]).rmatvec(taken)
     tp = k_old * (1.0 - cuts.offset) + taken[growth.positive[new]].sum()

@@ -11,11 +11,11 @@ from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, no
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCTight
 from rocmax.operators import CountingOperator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import Callback, CuttingPlane, Progress, Result, SmoothedNewton
+from rocmax.solvers import OCAS, Callback, Progress, Result, SmoothedNewton
 from rocmax.streaming.sampling import stack
 
 
-class Growing:
+class Leader:
     """All rows so far and the leader on them.
 
     Attributes
@@ -57,7 +57,7 @@ class Growing:
         bound = loss.bind(self.positive)
         scale = norm(loss, *growth.counts())
         self._played += scale * bound.value_and_gradient(growth.scores)[0] - _loss_before(loss, growth)
-        kind = SmoothedNewton if isinstance(loss, PairwiseHinge | PartialAUCTight) else CuttingPlane
+        kind = SmoothedNewton if isinstance(loss, PairwiseHinge | PartialAUCTight) else OCAS
         solver = kind(tol, max_iter, carry(loss, self._cuts, growth))
         self.result = solver.solve(operator, bound, SquaredL2(C), self.result.w, callback)
         self._cuts = self.result.cuts or self._cuts

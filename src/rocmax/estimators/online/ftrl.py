@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
-from rocmax.estimators.online._leader import Growing
+from rocmax.estimators.online._leader import Leader
 from rocmax.estimators.online._measures import NamedMeasure, plain_set
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.losses import ContingencyLoss, FreeShift, Loss
@@ -125,7 +125,7 @@ class FollowTheLeaderClassifier(NamedMeasure):
     """
 
     warm_start = False
-    _growing: Growing
+    _leader: Leader
     _fixed: dict[str, Any]
 
     def __init__(
@@ -194,12 +194,12 @@ class FollowTheLeaderClassifier(NamedMeasure):
         """
         self._check_parameters()
         block = check_block(self, X, y, classes, self.pos_label)
-        if getattr(self, "_growing", None) is None:
+        if getattr(self, "_leader", None) is None:
             self.classes_ = block.classes
             self._begin(block.X.shape[1])
         check_unchanged(self, self._fixed)
         self._take(block.X, block.positive, self._progress())
-        result, rows = self._growing.result, self._growing
+        result, rows = self._leader.result, self._leader
         sign = 1.0 if block.positive_index == 1 else -1.0
         threshold = 0.0
         if rows.has_both():
@@ -223,19 +223,19 @@ class FollowTheLeaderClassifier(NamedMeasure):
         check_number("n_batches", self.n_batches, above=0, integer=True)
 
     def _begin(self, n_features: int) -> None:
-        self._growing = Growing(n_features)
+        self._leader = Leader(n_features)
         self._fixed = fixed_parameters(self, _FREE)
 
     def _take(self, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
-        self._growing.take(X, positive, self.make_loss(), self.C, self.tol, self.max_iter, callback)
-        self.regret_, self.passes_ = np.array(self._growing.regret), np.array(self._growing.passes)
+        self._leader.take(X, positive, self.make_loss(), self.C, self.tol, self.max_iter, callback)
+        self.regret_, self.passes_ = np.array(self._leader.regret), np.array(self._leader.passes)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         order = random_source(self.random_state).permutation(data.positive.size)
         self._begin(data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
             self._take(data.X[part], data.positive[part], callback)
-        return self._growing.result
+        return self._leader.result
 
     def _remedy(self) -> str:
         return self._batch_twin()._remedy()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
-from rocmax.estimators.online._batches import Stream, Watch, n_batches, with_sample
+from rocmax.estimators.online._batches import StreamState, Watch, n_batches, with_sample
 from rocmax.estimators.online._measures import NamedMeasure
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.solvers import Callback, Progress, Result
@@ -119,7 +119,7 @@ class MiniBatchClassifier(NamedMeasure):
     """
 
     warm_start = False
-    _stream: Stream
+    _stream: StreamState
     _fixed: dict[str, Any]
 
     def __init__(
@@ -198,7 +198,7 @@ class MiniBatchClassifier(NamedMeasure):
         first = not hasattr(self, "_stream")
         if first:
             self.classes_ = block.classes
-            self._stream = Stream(self, self.make_steps(block.X.shape[1]), random_source(self.random_state))
+            self._stream = StreamState(self, self.make_steps(block.X.shape[1]), random_source(self.random_state))
             self._fixed = fixed_parameters(self, _FREE)
             self.n_iter_ = 0
         check_unchanged(self, self._fixed)
@@ -269,7 +269,7 @@ class MiniBatchClassifier(NamedMeasure):
         self, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
     ) -> None:
         """Keep what ``partial_fit`` needs to go on from these steps."""
-        stream = Stream(self, steps, rng)
+        stream = StreamState(self, steps, rng)
         stream.n_skipped = n_skipped
         stream.remember(data.X, data.positive)
         self._stream, self.n_steps_, self.n_skipped_ = stream, steps.n_steps, n_skipped

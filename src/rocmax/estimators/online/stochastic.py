@@ -8,7 +8,7 @@ import numpy as np
 
 from rocmax._validate import check_number
 from rocmax.estimators.online._base import StochasticClassifier
-from rocmax.streaming.base import Stream
+from rocmax.streaming.base import RowBlock
 from rocmax.streaming.pairs import PairSteps
 from rocmax.streaming.saddle import SaddlePoint
 
@@ -63,7 +63,7 @@ class _PairClassifier(StochasticClassifier):
         )
         return PairSteps(n_features, self._proximal, self.gamma, t0, self.rskip, self.askip, float(start))
 
-    def _remember(self, stream: Stream) -> None:
+    def _remember(self, stream: RowBlock) -> None:
         stream.remember()
 
 
@@ -295,5 +295,5 @@ class SOLAMClassifier(StochasticClassifier):
         zeta = None if isinstance(self.learning_rate, str) else float(self.learning_rate)
         return SaddlePoint(n_features, self.radius, zeta, bool(self.average))
 
-    def _remember(self, stream: Stream) -> None:
+    def _remember(self, stream: RowBlock) -> None:
         stream.remember()
