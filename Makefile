@@ -37,7 +37,7 @@ lint: $(STAMP)-lint
 	$(BIN)/lint-imports
 
 bench: $(STAMP)-bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import loss_cost
-import solver_speed
+from benchmarks.solvers import loss_cost, solver_speed
 
 if __name__ == "__main__":
     for benchmark in (loss_cost, solver_speed):

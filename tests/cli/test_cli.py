@@ -271,7 +271,7 @@ def test_an_interrupted_prediction_leaves_no_file(folder, fitted):
 
 @pytest.mark.slow
 def test_predict_in_bounded_memory(folder, fitted):
-    """Memory does not grow with the rows; benchmarks/cli.py does it for five million."""
+    """Memory does not grow with the rows; benchmarks/peers/command_line.py does it for five million."""
     block = (folder / "test.csv").read_text().partition("\n")
     peaks = []
     program = (

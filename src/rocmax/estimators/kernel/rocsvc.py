@@ -57,7 +57,7 @@ class ROCSVC(KernelClassifier):
         The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
         from zero coefficients. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
         broken; the default of 1e-3 there comes to a relative gap between 5e-5 (small ``C``) and 3e-3 (large ``C``) on
-        the data of ``benchmarks/kernels.py``.
+        the data of ``benchmarks/papers/kernels.py``.
     max_iter : int
         Largest number of Newton steps.
     max_gram_mb : float

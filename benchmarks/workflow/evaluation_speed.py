@@ -1,6 +1,6 @@
 """CPU seconds of `evaluate` and of `report` with two models on large tables, whole commands.
 
-``python benchmarks/evaluation_speed.py [--rows 100000 1000000]`` writes benchmarks/results/evaluation_speed.md. The
+``python -m benchmarks.workflow.evaluation_speed [--rows 100000 1000000]`` writes benchmarks/results/evaluation_speed.md. The
 tables have four features, 5 % positives and hardly any ties; the models are fitted to 20,000 rows for FPR <= 5 %.
 """
 
@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _measure import machine, markdown
 
-OUT = Path(__file__).parent / "results" / "evaluation_speed.md"
+from benchmarks._shared.results import machine, markdown
+
+OUT = Path(__file__).parents[1] / "results" / "evaluation_speed.md"
 ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 MODELS = ("auto", "logistic")
 
@@ -57,7 +58,7 @@ def main():
     table = markdown(["rows", "`rocmax evaluate`", "`rocmax report`, two models"], rows)
     text = f"""# CPU seconds of an evaluation
 
-`python benchmarks/evaluation_speed.py --rows {" ".join(map(str, sizes))}`: one run of each whole command: the start
+`python -m benchmarks.workflow.evaluation_speed --rows {" ".join(map(str, sizes))}`: one run of each whole command: the start
 of the program, reading, scoring, four measures with intervals from 1,000 resamples; the report has paired tests, too.
 
 {machine()}

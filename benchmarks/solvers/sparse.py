@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _data import data_directory, load_real, synthetic
-from _measure import RESULTS, markdown, publish
 from scipy import sparse, stats
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import data_directory, load_real, synthetic
+from benchmarks._shared.results import RESULTS, markdown, publish
 from rocmax import PartialAUCClassifier, partial_auc_path
 from rocmax.losses import PartialAUCTight
 from rocmax.operators import as_operator

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from _cutting_plane import cutting_plane
-from _data import Dataset, load_real, synthetic
-from _measure import cpu_time, markdown, publish
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.cutting_plane import cutting_plane
+from benchmarks._shared.data import Dataset, load_real, synthetic
+from benchmarks._shared.results import cpu_time, markdown, publish
 from rocmax.losses import PartialAUCTight
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2

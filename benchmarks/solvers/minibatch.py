@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from _data import load_real, synthetic
-from _measure import RESULTS, cpu_time, interleaved, markdown, publish
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import load_real, synthetic
+from benchmarks._shared.results import RESULTS, cpu_time, interleaved, markdown, publish
 from rocmax import MiniBatchClassifier
 from rocmax.estimators.linear._base import solve_linear
 from rocmax.estimators.online._measures import RANKING, plain_set

@@ -12,9 +12,9 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from _measure import interleaved, markdown, publish
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax.losses import (
     BoundLoss,
     BreakEven,

@@ -1,6 +1,6 @@
 """How often 95 % intervals of a partial AUC cover it, by the number of negatives in the window.
 
-``python benchmarks/interval_coverage.py [--samples 1000]`` writes benchmarks/results/interval_coverage.md. Scores are
+``python -m benchmarks.metrics.interval_coverage [--samples 1000]`` writes benchmarks/results/interval_coverage.md. Scores are
 normal, of unit variance and 1.3 apart, so that the area of every window is known.
 """
 
@@ -10,10 +10,10 @@ import argparse
 import warnings
 
 import numpy as np
-from _measure import RESULTS, markdown
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from benchmarks._shared.results import RESULTS, markdown
 from rocmax.metrics import bootstrap_interval, delong_interval
 
 SHIFT, N_POSITIVE, N_RESAMPLES = 1.3, 300, 300
@@ -54,7 +54,7 @@ def main():
     header = ["negatives in the window", "window", "negatives", "DeLong covers, %", "bootstrap covers, %"]
     text = f"""# Coverage of 95 % intervals of a partial AUC in narrow windows
 
-`python benchmarks/interval_coverage.py --samples {n_samples}`: {n_samples} samples for DeLong's interval, a quarter
+`python -m benchmarks.metrics.interval_coverage --samples {n_samples}`: {n_samples} samples for DeLong's interval, a quarter
 of them for the bootstrap ({N_RESAMPLES} resamples each), {N_POSITIVE} positives, normal scores {SHIFT} apart.
 
 {markdown(header, rows)}

@@ -8,11 +8,11 @@ solution.
 from __future__ import annotations
 
 import numpy as np
-from _data import load_real
-from _measure import markdown, publish
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import load_real
+from benchmarks._shared.results import markdown, publish
 from rocmax import MiniBatchClassifier, PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 

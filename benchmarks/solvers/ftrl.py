@@ -10,10 +10,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from _data import load_real
-from _measure import markdown, publish
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import load_real
+from benchmarks._shared.results import markdown, publish
 from rocmax import FollowTheLeaderClassifier
 from rocmax.estimators.online import _leader as _leader
 from rocmax.estimators.online._carried_cuts import Growth, carry, no_cuts

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from _measure import markdown, publish
 from sklearn.datasets import dump_svmlight_file
 
+from benchmarks._shared.results import markdown, publish
 from rocmax import MiniBatchClassifier
 from rocmax.data import iter_batches
 

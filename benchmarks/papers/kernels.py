@@ -15,8 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _data import data_directory, load_real, standardise
-from _measure import RESULTS, cpu_time, markdown, publish
 from joblib import Parallel, delayed
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import make_classification
@@ -27,6 +25,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import data_directory, load_real, standardise
+from benchmarks._shared.results import RESULTS, cpu_time, markdown, publish
 from rocmax import (
     ROCSVC,
     AUCClassifier,

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from _data import data_directory
-from _measure import RESULTS, markdown, publish
 from scipy import sparse
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import data_directory
+from benchmarks._shared.results import RESULTS, markdown, publish
 from rocmax import (
     ASAMClassifier,
     AUCClassifier,

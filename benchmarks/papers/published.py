@@ -12,16 +12,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from partial_auc import load, load_or_say
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from benchmarks.peers.partial_auc import load, load_or_say
 from rocmax import PartialAUCClassifier
 from rocmax.metrics import partial_auc_score
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 TARGETS = [
     ("a9a", (0.02, 0.05), 0.4338, "2017, Table 4"),
     ("cod-rna", (0.02, 0.05), 0.9196, "2017, Table 4"),

@@ -1,6 +1,6 @@
 """Reading tables with many columns: CPU time against the number of columns, and preparing them for a model.
 
-``python benchmarks/wide_tables.py [--quick]`` writes benchmarks/results/wide_tables.md.
+``python -m benchmarks.workflow.wide_tables [--quick]`` writes benchmarks/results/wide_tables.md.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-from _measure import interleaved, markdown, publish
 from sklearn.datasets import dump_svmlight_file
 
+from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax.data import iter_batches, read_columns, read_table
 from rocmax.workflow.tables import preprocessing
 

@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from _data import data_directory
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
@@ -24,10 +23,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import data_directory
 from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer, partial_auc_score
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 CELLS = RESULTS / "partial_auc.jsonl"
 WINDOWS = [(0.0, 0.01), (0.0, 0.05), (0.02, 0.05)]
 SETS = [

@@ -2,7 +2,7 @@
 
 `fit` is tuned, as by default, and logistic regression is not.
 
-``python benchmarks/cli.py [--repeats 3]`` writes benchmarks/results/cli.md. Contestants alternate in one run, so that a
+``python -m benchmarks.peers.command_line [--repeats 3]`` writes benchmarks/results/command_line.md. Contestants alternate in one run, so that a
 loaded machine slows both.
 """
 
@@ -22,7 +22,7 @@ import pandas as pd
 
 from rocmax.data import read_table
 
-OUT = Path(__file__).parent / "results" / "cli.md"
+OUT = Path(__file__).parents[1] / "results" / "cli.md"
 ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 N_ROWS, N_FEATURES, N_LONG = 100_000, 50, 5_000_000
 
@@ -136,7 +136,7 @@ def main():
         make_tables(*tables.values())
         text = f"""# The command line on large tables
 
-`python benchmarks/cli.py --repeats {repeats}`: medians of {repeats} runs ({5 * repeats} of reading), taken in turns.
+`python -m benchmarks.peers.command_line --repeats {repeats}`: medians of {repeats} runs ({5 * repeats} of reading), taken in turns.
 Reading is measured in CPU time, commands by the clock.
 
 | {N_ROWS:,} rows, {N_FEATURES} features, csv | seconds | ratio |

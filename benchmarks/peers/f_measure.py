@@ -14,17 +14,17 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from _measure import markdown, publish
 from joblib import Parallel, delayed
-from partial_auc import SETS, load_or_say, split
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.results import markdown, publish
+from benchmarks.peers.partial_auc import SETS, load_or_say, split
 from rocmax import FBetaClassifier
 
-CELLS = Path(__file__).resolve().parent / "results" / "f_measure.jsonl"
+CELLS = Path(__file__).resolve().parents[1] / "results" / "f_measure.jsonl"
 GRID = [0.01, 0.1, 1.0, 10.0]
 # Title of a table, and the scores that it compares.
 TABLES = {

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _data import data_directory
-from _measure import interleaved, markdown, publish
 from numba import njit
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks._shared.data import data_directory
+from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax import PSAMClassifier
 from rocmax.streaming.sampling import uniform_pairs
 

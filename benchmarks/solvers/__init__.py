@@ -1,0 +1,1 @@
+"""Passes, time and memory of the solvers."""

@@ -1,0 +1,1 @@
+"""Reading, evaluation and reports on large tables."""
