@@ -16,16 +16,16 @@ from benchmarks._shared.data import load_real
 from benchmarks._shared.results import markdown, publish
 from rocmax import FollowTheLeaderClassifier
 from rocmax.estimators.online import _leader as _leader
-from rocmax.estimators.online._carried_cuts import Growth, carry, no_cuts
-from rocmax.estimators.online._measures import MEASURES
+from rocmax.estimators.online._carried_cuts import GrowingRows, carry, no_cuts
 from rocmax.losses import Loss
+from rocmax.measures import measure_names
 from rocmax.solvers import Cuts
 
 SETS = ("cod-rna", "letter")
 N_BATCHES, SIZE = 20, 300
 
 
-def without_cuts(loss: Loss, cuts: Cuts, growth: Growth) -> Cuts:
+def without_cuts(loss: Loss, cuts: Cuts, rows: GrowingRows) -> Cuts:
     """Return no cuts, in place of carried ones."""
     return no_cuts(cuts.gradient.shape[1])
 
@@ -61,7 +61,7 @@ def main() -> None:
             if data is None:
                 continue
             kept = np.random.default_rng(0).permutation(data.y.size)[: N_BATCHES * SIZE]
-            for measure in MEASURES:
+            for measure in measure_names(trainable=True):
                 rows.append([name, measure, *compare(data.X[kept], data.y[kept], measure)])
                 print(" | ".join(rows[-1]), flush=True)
     header = [

@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.data import load_real, synthetic
 from benchmarks._shared.results import RESULTS, cpu_time, interleaved, markdown, publish
 from rocmax import MiniBatchClassifier
-from rocmax.estimators.linear._base import solve_linear
-from rocmax.estimators.online._measures import RANKING, plain_set
-from rocmax.losses import ContingencyLoss, FreeShift
+from rocmax.measures import pick_measure
+from rocmax.operators import as_operator
+from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, SmoothedNewton
 
 SETS = ["letter", "a9a", "ijcnn1", "cod-rna", "covtype"]
@@ -68,15 +68,14 @@ class Task(NamedTuple):
 def batch(task: Task, max_iter: int) -> tuple[Point, bool, bool]:
     """Run the batch solver; return what it reached, and whether it is done and whether it ended at zero weights."""
     model = task.model()
-    loss = model.make_loss()
-    kind = SmoothedNewton if task.measure in RANKING else OCAS
-    loss = FreeShift(loss) if isinstance(loss, ContingencyLoss) else loss
-    data = plain_set(task.X, task.y == 1)
+    measure, positive = pick_measure(task.measure, model.get_params()), task.y == 1
+    loss = measure.convex_loss()
+    kind = SmoothedNewton if loss.has_curvature else OCAS
 
     def fit() -> Any:
-        result = solve_linear(kind(1e-3, max_iter), loss, data, 10.0)
+        result = kind(1e-3, max_iter).solve(as_operator(task.X), loss.bind(positive), SquaredL2(10.0))
         model.coef_ = result.w[np.newaxis, :]
-        model.intercept_ = -np.array([model._threshold(data, task.X @ result.w)])
+        model.intercept_ = -np.array([measure.threshold(task.X @ result.w, positive)])
         return result
 
     seconds, result = cpu_time(fit)
@@ -136,7 +135,7 @@ def speed(n_rows: int) -> str:
     """Compare one pass with one epoch of ``SGDClassifier``."""
     data = synthetic(n_rows, 50)
     calls = {"SGDClassifier": lambda: SGDClassifier(max_iter=1, tol=None, random_state=0).fit(data.X, data.y)}
-    for measure in ("partial_auc", "auc", "precision_at_k", "f_beta"):
+    for measure in ("partial_auc", "roc_auc", "precision_at_k", "f_beta"):
         calls[measure] = lambda measure=measure: MiniBatchClassifier(measure, passes=1, random_state=0).fit(
             data.X, data.y
         )

@@ -1,4 +1,4 @@
-"""Cut-offs that losses and measures share: the window of false-positive rates, and the top k."""
+"""Parameters that losses and measures share: the window of false-positive rates, the top k, and beta."""
 
 from __future__ import annotations
 
@@ -59,3 +59,24 @@ def top_weight(k: Any, total: float) -> float:
     if int(k) > total * (1 + _DUST):
         raise ValueError(f"k as a count needs to be from 1 to the total weight, {total:g}; got {k!r}")
     return float(int(k))
+
+
+def check_rate(name: str, rate: Any) -> None:
+    """Raise ValueError if a rate is not between 0 and 1."""
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= 1:
+        raise ValueError(f"{name} needs to be between 0 and 1; got {rate!r}")
+
+
+def check_region(min_tpr: Any, max_fpr: Any) -> None:
+    """Raise ValueError if the region above a TPR and left of an FPR is empty or outside the unit square."""
+    numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_tpr, max_fpr))
+    if not (numbers and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
+        raise ValueError(
+            f"the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
+        )
+
+
+def check_beta(beta: Any) -> None:
+    """Raise ValueError if the weight of the recall is not a finite number above 0."""
+    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 < float(beta) < float("inf"):
+        raise ValueError(f"beta needs a finite number > 0; got {beta!r}")

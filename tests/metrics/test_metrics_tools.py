@@ -25,11 +25,13 @@ CASES = [
     ("precision_at_k", {"k": 7}),
     ("precision_at_k", {"k": 0.2}),
     ("break_even_point", {}),
+    ("f_beta_score", {}),
+    ("f_beta_score", {"beta": 2.0}),
     ("g_mean_score", {}),
     ("weighted_relative_accuracy", {}),
     ("roc_auc_score", {}),
 ]
-LABELLED = ("g_mean_score", "weighted_relative_accuracy")
+LABELLED = ("f_beta_score", "g_mean_score", "weighted_relative_accuracy")
 every = pytest.mark.parametrize(("name", "params"), CASES)
 
 
@@ -113,7 +115,8 @@ def test_a_measure_by_name_or_by_function(name, params):
 @pytest.mark.parametrize(
     ("measure", "params", "message"),
     [
-        ("accuracy", {}, "one of break_even_point, fpr_at_tpr, .*weighted_relative_accuracy.*got 'accuracy'"),
+        ("accuracy", {}, "one of roc_auc, partial_auc, .*weighted_relative_accuracy.*got 'accuracy'"),
+        ("auc", {}, "one of roc_auc, .*got 'auc'"),
         (len, {}, "or that function; got <built-in function len>"),
         ("partial_auc", {"k": 3}, "takes min_fpr, max_fpr, standardize, definition; got k"),
         ("break_even_point", {"k": 3}, "break_even_point takes no parameters; got k"),

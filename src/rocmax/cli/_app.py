@@ -296,11 +296,11 @@ def _window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
 
 
 def _measure(measure: str | None, max_fpr: float) -> str:
-    from rocmax.workflow.evaluation import MEASURES
+    from rocmax.workflow.evaluation import window_measure_names
 
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 else "partial_auc"
-    chosen = _one_of("--measure", measure.removesuffix("_score"), MEASURES)
+    chosen = _one_of("--measure", measure.removesuffix("_score"), tuple(window_measure_names()))
     if chosen == "tpr_at_fpr" and max_fpr == 1.0:
         raise typer.BadParameter("--measure tpr_at_fpr needs a limit: --max-fpr")
     return chosen
@@ -351,11 +351,9 @@ def _show_fit(training: Any, about: dict[str, Any], result: dict[str, Any], out:
 
 
 def _title(name: str, value: dict[str, Any]) -> str:
-    if name == "partial_auc":
-        return f"partial AUC, FPR {value['min_fpr']:g} to {value['max_fpr']:g}"
-    if name == "tpr_at_fpr":
-        return f"TPR at FPR <= {value['max_fpr']:g}"
-    return {"roc_auc": "AUC", "break_even_point": "break-even point"}[name]
+    from rocmax.measures import pick_measure
+
+    return pick_measure(name, value).title
 
 
 def _interval(value: dict[str, Any]) -> str:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._rounding import join_ties, score_error
-from rocmax._thresholds import best_youden
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_rows, check_training_set
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import Measure, ROCAUCMeasure
 
 
 class Decision(ABC):
@@ -82,7 +81,21 @@ class Decision(ABC):
         """Return the measure that this estimator trains for."""
 
 
-class ScoredClassifier(Decision, ClassifierMixin, BaseEstimator):
+class MeasureMixin(ABC):
+    """Threshold and score of an estimator from the measure that it trains for."""
+
+    @abstractmethod
+    def _make_measure(self) -> Measure:
+        """Return the measure that this estimator trains for."""
+
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        return self._make_measure().threshold(scores, data.positive, data.weight)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return self._make_measure().score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+
+
+class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
     """Fit a score, choose a threshold, judge by the AUC."""
 
     threshold_: float
@@ -148,8 +161,5 @@ class ScoredClassifier(Decision, ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense."""
 
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return best_youden(scores, data.positive, data.weight)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+    def _make_measure(self) -> Measure:
+        return ROCAUCMeasure()

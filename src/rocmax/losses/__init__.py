@@ -1,7 +1,9 @@
 """Losses on scores: what to minimise so that a measure of the ranking or of the decisions grows."""
 
 from rocmax.losses.base import BoundLoss, Loss, Pairs
-from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, FreeShift, GMean
+from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, GMean
+from rocmax.losses.free_shift import FreeShift
+from rocmax.losses.growth import GrownCuts, Growth
 from rocmax.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from rocmax.losses.partial_auc import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.precision_at_k import BreakEven, PrecisionAtK
@@ -16,6 +18,8 @@ __all__ = [
     "FBeta",
     "FreeShift",
     "GMean",
+    "GrownCuts",
+    "Growth",
     "Loss",
     "Pairs",
     "PairwiseHinge",

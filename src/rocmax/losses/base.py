@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array, Index
+from rocmax.losses.growth import GrownCuts, Growth
 
 # What a bound loss knows of its sample, for losses that wrap another.
 _SAMPLE = ("n_samples", "positive", "negative", "is_negative", "weight", "positive_weight", "m", "n")
@@ -158,16 +159,46 @@ class Loss(ABC):
         Adding a constant to all scores changes nothing, so the coefficients sum to zero.
     batch_unbiased : bool
         The mean over random mini-batches estimates the value on all rows without bias.
+    has_curvature : bool
+        :meth:`BoundLoss.curvature` samples the Hessian, so that Newton steps are possible.
     """
 
     convex: ClassVar[bool]
     smooth: ClassVar[bool]
     shift_invariant: ClassVar[bool] = True
     batch_unbiased: ClassVar[bool]
+    has_curvature: ClassVar[bool] = False
 
     @abstractmethod
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
         """Attach labels (boolean or 0/1) and weights."""
+
+    def with_intercept(self) -> Loss:
+        """Return the loss of scores that have an intercept of their own; the same loss, unless it has one inside."""
+        return self
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return by what the sum that the loss is made of is divided, for ``m`` positives and ``n`` negatives."""
+        return 1.0
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+        """Return what cuts of the loss on some rows become when rows are added; None if they cannot be kept.
+
+        Parameters
+        ----------
+        offset : ndarray of shape (n_cuts,)
+            Values of the cuts at zero weights.
+        tables : list of ndarray or None
+            Tables of the cuts, see :meth:`BoundLoss.tables`.
+        growth : Growth
+            The rows so far and the new ones.
+
+        Returns
+        -------
+        GrownCuts or None
+            The cuts of the loss on all rows.
+        """
+        return None
 
 
 class Zero(BoundLoss):

@@ -19,9 +19,6 @@ _MOST_COPIES = 50_000_000
 # Tables along each side on which a measure is checked, and what counts as rounding there.
 _GRID = 33
 _SLACK = 1e-12
-# Tables that a free shift looks at in one call, and keeps for the next.
-_MOST_TABLES = 200
-_KEPT = 60
 
 
 class ContingencyLoss(Loss):
@@ -32,7 +29,7 @@ class ContingencyLoss(Loss):
 
     with :math:`tp` and :math:`fp` the positives and negatives that :math:`\bar y` labels positive. The labels
     :math:`\bar y_i = 1[s_i > 0]` are among those of the maximum, so the loss is at least the error of the
-    threshold 0, and it moves with a shift of the scores: :class:`FreeShift` minimises over that.
+    threshold 0, and it moves with a shift of the scores: :class:`~rocmax.losses.FreeShift` minimises over that.
 
     A subclass says what :meth:`measure` is. If it falls as ``tp`` falls and as ``fp`` grows, that is all that is
     needed; where more is known of its shape, :meth:`plane` makes the search faster.
@@ -56,6 +53,10 @@ class ContingencyLoss(Loss):
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
         """Return the measure, at most 1, of ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives."""
 
+    def error(self, tp: Array, fp: Array, m: float, n: float) -> Array:
+        """Return one minus the measure."""
+        return 1.0 - self.measure(tp, fp, m, n)
+
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
         """Return a plane above one minus the measure on rectangles of tables; by default from its monotony."""
         level = 1.0 - self.measure(t1, f2, m, n)
@@ -68,6 +69,10 @@ class ContingencyLoss(Loss):
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundContingency:
         """Attach labels and weights."""
         return BoundContingency(self, y, sample_weight)
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the weight of the positives."""
+        return m
 
 
 class BoundContingency(BoundLoss):
@@ -127,7 +132,7 @@ class BoundContingency(BoundLoss):
 
     def error(self, tp: Array, fp: Array) -> Array:
         """Return one minus the measure."""
-        return 1.0 - self._loss.measure(tp, fp, self.m, self.n)
+        return self._loss.error(tp, fp, self.m, self.n)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
         """Return a plane above the error on rectangles."""
@@ -164,112 +169,6 @@ class BoundContingency(BoundLoss):
             raise ValueError(f"the measure of {name} needs to be at most 1; got {1.0 - error.min():g}")
         if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
             raise ValueError(f"the measure of {name} needs to grow with true positives and fall with false positives")
-
-
-@dataclass(frozen=True)
-class FreeShift(Loss):
-    r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
-
-    This is what a linear model with an unpenalised intercept pays. It is convex and does not change with a shift,
-    so that solvers need no intercept.
-
-    Parameters
-    ----------
-    base : ContingencyLoss
-        The loss :math:`R`.
-
-    Examples
-    --------
-    >>> from rocmax.losses import FBeta, FreeShift
-    >>> FreeShift(FBeta()).bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
-    1.25
-    """
-
-    base: ContingencyLoss
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
-    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
-        """Attach labels and weights."""
-        return BoundFreeShift(self.base.bind(y, sample_weight))
-
-
-class BoundFreeShift(BoundLoss):
-    """:class:`FreeShift` with its labels.
-
-    The subgradient mixes the two labellings between which the best shift lies, so that the coefficients sum to zero.
-
-    Attributes
-    ----------
-    shift : float
-        The best shift of the last call.
-    """
-
-    def __init__(self, base: BoundContingency) -> None:
-        self._base = base
-        self._share_sample(base)
-        self.shift = 0.0
-        self._mixture = np.empty((0, 3))
-        self._tables = [(0.0, 0.0), (self.m, self.n)]
-
-    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value at the best shift, and a subgradient."""
-        s = self._checked(scores)
-        ladders = self._base.ladders(s)
-        low, high, self.shift = self._bracket(*ladders)
-        down, up = (t.tp + t.fp - self.m for t in (low, high))
-        share = up / (up - down) if up > down else 1.0
-        self._mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
-        gradient = share * self._base.coefficients(s, *ladders, low)
-        if share < 1.0:
-            gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
-        return low.value, gradient
-
-    def tables(self) -> Array:
-        """Return the two tables of the last call with their shares; on average they label as many as are positive."""
-        return self._mixture
-
-    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
-        """Return the two tables, valued at the best shift, that label fewer and more rows than there are positives.
-
-        Each table is a line in the shift; the largest of them is convex. At the lowest point of the lines known so far
-        the next table is looked for, until there is none above. Scores move little from call to call, so the tables
-        of former calls are kept.
-        """
-        tp, fp = np.array(self._tables).T
-        slope = (tp + fp - self.m) / self.m
-        gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
-        value = self._base.error(tp, fp) + gain / self.m
-        for _ in range(_MOST_TABLES):
-            low, high = _lowest_crossing(value, slope)
-            shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
-            level = float(value[low] + slope[low] * shift)
-            table = self._base.best(positives, negatives, shift)
-            # With scores so large that rounding is above the tolerance, a known table comes up again.
-            known = ((tp == table.tp) & (fp == table.fp)).any()
-            if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
-                break
-            rise = (table.tp + table.fp - self.m) / self.m
-            if abs(rise) <= _SLACK:
-                return table, table, shift
-            tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
-            value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
-        # The first two, the empty and the full table, are always needed.
-        self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
-        return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
-
-
-def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:
-    """Return a falling and a rising line that cross at the lowest point of the largest of all lines."""
-    low, high = 0, 1
-    for _ in range(value.size):
-        shift = (value[low] - value[high]) / (slope[high] - slope[low])
-        top = int(np.argmax(value + slope * shift))
-        if top in (low, high) or value[top] + slope[top] * shift <= value[low] + slope[low] * shift:
-            break
-        low, high = (top, high) if slope[top] < 0 else (low, top)
-    return low, high
 
 
 @dataclass(frozen=True)

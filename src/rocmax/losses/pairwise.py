@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from rocmax.losses._sorted import charged, cut, prefix, sample_bands
 from rocmax.losses.base import Array, BoundLoss, Loss, Pairs
+from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 from rocmax.losses.partial_auc import BoundConvex
 
 
@@ -36,10 +37,19 @@ class PairwiseHinge(Loss):
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     batch_unbiased: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Attach labels and weights."""
         return BoundConvex(y, sample_weight, 0.0, 1.0)
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the number of pairs."""
+        return m * n
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+        """Scale the cuts."""
+        return grow_pairs(self.sum_scale, offset, growth)
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,10 @@ class PairwiseSquaredHinge(Loss):
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
     batch_unbiased: ClassVar[bool] = True
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the number of pairs."""
+        return m * n
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSquaredHinge:
         """Attach labels and weights."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocmax._window import check_window, window_end
 from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
 from rocmax.losses.base import Array, BoundLoss, Index, Loss, Pairs
+from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class _WindowLoss(Loss):
 
     def __post_init__(self) -> None:
         check_window(self.min_fpr, self.max_fpr)
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the number of pairs in the window."""
+        return m * (window_end(n, self.max_fpr) - window_end(n, self.min_fpr))
 
 
 class PartialAUCTight(_WindowLoss):
@@ -61,10 +66,15 @@ class PartialAUCTight(_WindowLoss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Attach labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr)
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+        """Scale the cuts of a window from 0; the first ranks of another one change with new rows."""
+        return grow_pairs(self.sum_scale, offset, growth) if self.min_fpr == 0 else None
 
 
 class PartialAUCStructural(_WindowLoss):
@@ -94,6 +104,7 @@ class PartialAUCStructural(_WindowLoss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Attach labels and weights."""

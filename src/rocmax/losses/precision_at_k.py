@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from rocmax._window import check_top, top_weight
 from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses.base import Array, BoundLoss, Loss
+from rocmax.losses.growth import GrownCuts, Growth, grow_top
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,17 @@ class PrecisionAtK(Loss):
         """Attach labels and weights."""
         return BoundTop(y, sample_weight, self.k, self.reference)
 
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the weight of the rows that are labelled positive, or of the positives if those are fewer."""
+        return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+        """Add the best labels of the new rows."""
+        if self.reference != "best":
+            return None
+        k_old, k = (top_weight(self.k, m + n) for m, n in ((growth.m_old, growth.n_old), (growth.m, growth.n)))
+        return grow_top(k_old, k, offset, growth)
+
 
 @dataclass(frozen=True)
 class BreakEven(Loss):
@@ -96,6 +108,14 @@ class BreakEven(Loss):
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
         """Attach labels and weights."""
         return BoundTop(y, sample_weight, None, "best")
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the weight of the positives."""
+        return m
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+        """Add the best labels of the new rows."""
+        return grow_top(growth.m_old, growth.m, offset, growth)
 
 
 class BoundTop(BoundLoss):

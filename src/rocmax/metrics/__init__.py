@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from rocmax.metrics.areas import partial_auc_score, two_way_partial_auc_score
 from rocmax.metrics.bootstrap import Comparison, bootstrap_interval, bootstrap_test
-from rocmax.metrics.decisions import g_mean_score, weighted_relative_accuracy
+from rocmax.metrics.decisions import f_beta_score, g_mean_score, weighted_relative_accuracy
 from rocmax.metrics.delong import delong_interval, delong_test
 from rocmax.metrics.operating_points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
 from rocmax.metrics.scorer import make_scorer
@@ -23,6 +23,7 @@ __all__ = [
     "break_even_point",
     "delong_interval",
     "delong_test",
+    "f_beta_score",
     "fpr_at_tpr",
     "g_mean_score",
     "make_scorer",

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._window import check_window, window_end
+from rocmax._window import check_region, check_window, window_end
 from rocmax.metrics.curve import Array, Curve, score_blocks
 
 
@@ -161,10 +161,7 @@ def partial_auc(
 
 def two_way_partial_auc(curve: Curve, *, min_tpr: float, max_fpr: float) -> float:
     """Compute :func:`two_way_partial_auc_score` from the curve."""
-    if not (0 <= min_tpr < 1 and 0 < max_fpr <= 1):
-        raise ValueError(
-            f"the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
-        )
+    check_region(min_tpr, max_fpr)
     return _area(curve, 0.0, max_fpr, floor=min_tpr) / ((1 - min_tpr) * max_fpr)
 
 

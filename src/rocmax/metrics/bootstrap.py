@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax.metrics.curve import Array, Blocks
-from rocmax.metrics.registry import Measure, find_measure
+from rocmax.metrics.registry import Metric, MetricLike, find_metric
 from rocmax.metrics.resamples import paired_resamples, resamples
 
 # A measure or its name, and its parameters.
-Named = tuple[str | Callable[..., float], dict[str, Any]]
+Named = tuple[MetricLike, dict[str, Any]]
 
 
 class Estimate(NamedTuple):
@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
 
 
 def bootstrap_interval(
-    measure: str | Callable[..., float],
+    measure: MetricLike,
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -53,9 +53,9 @@ def bootstrap_interval(
 
     Parameters
     ----------
-    measure : str or callable
-        A measure of this module or its name, the ending ``_score`` optional; ``"roc_auc"`` and scikit-learn's
-        ``roc_auc_score`` too.
+    measure : str, Measure or callable
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
     y_score : array-like of shape (n_samples,)
@@ -71,7 +71,7 @@ def bootstrap_interval(
     pos_label : object, default=None
         Label of the positive class; the larger one if None.
     **params
-        Parameters of the measure, for example ``max_fpr=0.1``.
+        Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def bootstrap_interval(
 
 
 def bootstrap_test(
-    measure: str | Callable[..., float],
+    measure: MetricLike,
     y_true: ArrayLike,
     y_score: ArrayLike,
     y_score_other: ArrayLike,
@@ -133,8 +133,8 @@ def bootstrap_test(
 
     Parameters
     ----------
-    measure : str or callable
-        A measure of this module or its name, as in :func:`bootstrap_interval`.
+    measure : str, Measure or callable
+        The measure, as in :func:`bootstrap_interval`.
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
     y_score, y_score_other : array-like of shape (n_samples,)
@@ -150,7 +150,7 @@ def bootstrap_test(
     pos_label : object, default=None
         Label of the positive class; the larger one if None.
     **params
-        Parameters of the measure, for example ``max_fpr=0.1``.
+        Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def estimate_measures(
     All are measured on the same resamples, so they cost little more than one.
     """
     check_level(confidence_level)
-    found = [find_measure(name, params) for name, params in measures]
+    found = [find_metric(name, params) for name, params in measures]
     blocks = found[0][0].blocks(y_true, y_score, sample_weight, pos_label)
     values = [measure.from_curve(blocks.curve(), **filled) for measure, filled in found]
     rng = np.random.default_rng(random_state)
@@ -219,7 +219,7 @@ def compare_measures(
 ) -> list[Comparison]:
     """Compare two models by several measures, as :func:`bootstrap_test` does, all on the same resamples."""
     check_level(confidence_level)
-    found = [find_measure(name, params) for name, params in measures]
+    found = [find_metric(name, params) for name, params in measures]
     ranked = found[0][0].ranked
     models = [ranked(y_true, values, sample_weight, pos_label) for values in (y_score, y_score_other)]
     rng = np.random.default_rng(random_state)
@@ -242,7 +242,7 @@ def _two_sided(drawn: Array) -> float:
     return min(1.0, 2.0 * float(tail) / (drawn.size + 1))
 
 
-def _depth(found: Sequence[tuple[Measure, dict[str, Any]]]) -> float:
+def _depth(found: Sequence[tuple[Metric, dict[str, Any]]]) -> float:
     """Return the false-positive rate beyond which the curve does not matter to any of the measures."""
     return max(float(filled.get("max_fpr", 1.0)) for _, filled in found)
 

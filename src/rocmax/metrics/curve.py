@@ -64,20 +64,26 @@ def rank_scores(
 ) -> RankedRows:
     """Check scores and find their blocks of ties."""
     labels, scores, weight = _present_rows(y_true, _numbers("y_score", y_score), "y_score", sample_weight)
-    bad = scores[~np.isfinite(scores)]
-    if bad.size:
-        raise ValueError(f"y_score needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}")
+    _check_finite("y_score", scores)
     positive = labels == _classes(labels, pos_label)[1]
     distinct, rank = np.unique(scores, return_inverse=True)
     return RankedRows(positive, weight, distinct.size - 1 - rank, distinct.size)
 
 
 def rank_labels(
-    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    *,
+    one_class: bool = False,
 ) -> RankedRows:
-    """Check predicted labels; the rows predicted positive are the first of two blocks."""
+    """Check predicted labels; the rows predicted positive are the first of two blocks.
+
+    With ``one_class``, the true labels may all be alike if the predicted ones or ``pos_label`` tell the positive class.
+    """
     labels, predicted, weight = _present_rows(y_true, _column("y_pred", y_pred), "y_pred", sample_weight)
-    classes = _classes(labels, pos_label)
+    classes = _classes(labels, pos_label, predicted if one_class else None)
     unknown = set(predicted.tolist()) - set(classes)
     if unknown:
         raise ValueError(
@@ -85,6 +91,21 @@ def rank_labels(
             "(a measure of scores takes scores, this one takes labels)"
         )
     return RankedRows(labels == classes[1], weight, (predicted != classes[1]).astype(np.intp), 2)
+
+
+def rank_decisions(
+    y_true: ArrayLike,
+    decision: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    *,
+    one_class: bool = False,
+) -> RankedRows:
+    """Check decisions, of which those above 0 predict the positive class; these rows are the first of two blocks."""
+    labels, values, weight = _present_rows(y_true, _numbers("decision", decision), "decision", sample_weight)
+    _check_finite("decision", values)
+    classes = _classes(labels, pos_label, labels if one_class else None)
+    return RankedRows(labels == classes[1], weight, (~(values > 0)).astype(np.intp), 2)
 
 
 def score_blocks(
@@ -95,10 +116,15 @@ def score_blocks(
 
 
 def label_blocks(
-    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+    *,
+    one_class: bool = False,
 ) -> Blocks:
     """Return two blocks: the rows predicted positive, and the others."""
-    return rank_labels(y_true, y_pred, sample_weight, pos_label).blocks()
+    return rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=one_class).blocks()
 
 
 def _present_rows(
@@ -121,10 +147,12 @@ def _present_rows(
     return labels[present], values[present], weight[present]
 
 
-def _classes(labels: NDArray[Any], pos_label: object) -> list[Any]:
-    """Return the negative label and the positive one."""
+def _classes(labels: NDArray[Any], pos_label: object, predicted: NDArray[Any] | None = None) -> list[Any]:
+    """Return the negative label and the positive one; where labels are all alike, with the help of predicted ones."""
     try:
         classes = np.unique(labels).tolist()
+        if len(classes) == 1 and predicted is not None:
+            return _one_class(classes[0], predicted, pos_label)
     except TypeError:
         raise ValueError(f"y_true needs labels of one kind; got {_few(labels.tolist())}") from None
     if any(label != label for label in classes):
@@ -141,6 +169,18 @@ def _classes(labels: NDArray[Any], pos_label: object) -> list[Any]:
     return classes if pos_label == classes[1] else classes[::-1]
 
 
+def _one_class(label: Any, predicted: NDArray[Any], pos_label: object) -> list[Any]:
+    """Return both classes where the true labels have one; the absent one is None if nothing tells its name."""
+    others = [other for other in np.unique(predicted).tolist() if other != label]
+    if pos_label is None and not others:
+        raise ValueError(f"pos_label must be given where all labels, true and predicted, are alike; got {label!r} only")
+    if pos_label is None:
+        return sorted([label, others[0]])
+    if pos_label == label:
+        return [others[0] if others else None, label]
+    return [label, pos_label]
+
+
 def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
     array = _column(name, values)
     if array.dtype.kind == "O":
@@ -151,6 +191,12 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} needs real numbers; got values of type {array.dtype}")
     return array
+
+
+def _check_finite(name: str, scores: NDArray[Any]) -> None:
+    bad = scores[~np.isfinite(scores)]
+    if bad.size:
+        raise ValueError(f"{name} needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}")
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[Any]:

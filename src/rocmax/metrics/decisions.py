@@ -6,7 +6,54 @@ import math
 
 from numpy.typing import ArrayLike
 
+from rocmax._window import check_beta
 from rocmax.metrics.curve import Curve, label_blocks
+
+
+def f_beta_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    beta: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+) -> float:
+    r"""F-beta of predicted labels, the weighted harmonic mean of precision and recall.
+
+    .. math:: F_\beta = \frac{(1 + \beta^2)\, tp}{\beta^2 m + tp + fp}
+
+    with :math:`tp` of :math:`m` positives and :math:`fp` negatives predicted positive. It equals
+    :func:`sklearn.metrics.fbeta_score`, and is 0 where that is undefined: if there are no positives, true or predicted.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two classes, of any type. One class is enough if ``y_pred`` or ``pos_label`` tells which one is positive.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels.
+    beta : float, default=1.0
+        Weight of the recall, above 0.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Number of copies of each row.
+    pos_label : object, default=None
+        Label of the positive class; the larger one if None.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, higher is better.
+
+    References
+    ----------
+    C. J. van Rijsbergen (1979). Information Retrieval. Butterworths, chapter 7.
+
+    Examples
+    --------
+    >>> from rocmax.metrics import f_beta_score
+    >>> f_beta_score([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
+    0.8
+    """
+    return f_beta(label_blocks(y_true, y_pred, sample_weight, pos_label, one_class=True).curve(), beta=beta)
 
 
 def g_mean_score(
@@ -101,6 +148,14 @@ def weighted_relative_accuracy(
     0.0
     """
     return relative_accuracy(label_blocks(y_true, y_pred, sample_weight, pos_label).curve())
+
+
+def f_beta(curve: Curve, *, beta: float) -> float:
+    """Compute :func:`f_beta_score` from the curve of two blocks."""
+    check_beta(beta)
+    square, tp = beta**2, float(curve.tp[1])
+    size = square * curve.m + tp + float(curve.fp[1])
+    return (1 + square) * tp / size if size > 0 else 0.0
 
 
 def g_mean(curve: Curve) -> float:

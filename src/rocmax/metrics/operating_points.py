@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._window import top_weight
+from rocmax._window import check_rate, top_weight
 from rocmax.metrics.curve import DUST, Curve, score_blocks
 
 
@@ -195,14 +195,14 @@ def break_even_point(
 
 def best_tpr(curve: Curve, *, max_fpr: float) -> float:
     """Compute :func:`tpr_at_fpr` from the curve."""
-    _check_rate("max_fpr", max_fpr)
+    check_rate("max_fpr", max_fpr)
     last = np.searchsorted(curve.fp, curve.n * max_fpr * (1 + DUST), "right") - 1
     return float(curve.tp[last]) / curve.m
 
 
 def best_fpr(curve: Curve, *, min_tpr: float) -> float:
     """Compute :func:`fpr_at_tpr` from the curve."""
-    _check_rate("min_tpr", min_tpr)
+    check_rate("min_tpr", min_tpr)
     first = np.searchsorted(curve.tp, curve.m * min_tpr * (1 - DUST), "left")
     return float(curve.fp[first]) / curve.n
 
@@ -216,8 +216,3 @@ def top_precision(curve: Curve, *, k: float) -> float:
 def break_even(curve: Curve) -> float:
     """Compute :func:`break_even_point` from the curve."""
     return float(np.interp(curve.m, curve.fp + curve.tp, curve.tp)) / curve.m
-
-
-def _check_rate(name: str, rate: float) -> None:
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{name} needs to be between 0 and 1; got {rate!r}")

@@ -1,34 +1,87 @@
-"""The measures by name, for scorers and intervals."""
+"""The functions of the measures by name, for scorers, intervals and the measures of :mod:`rocmax.measures`."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
 from rocmax.metrics import areas, decisions, operating_points
-from rocmax.metrics.curve import Blocks, RankedRows, rank_labels, rank_scores, score_blocks
+from rocmax.metrics.curve import Blocks, RankedRows, rank_decisions, rank_labels, rank_scores, score_blocks
 
 
-class Measure(NamedTuple):
-    """A public function, and what it computes from the curve once inputs are checked and sorted."""
+@dataclass(frozen=True)
+class Metric:
+    """A public function, and what it computes from the curve once inputs are checked and sorted.
 
+    Attributes
+    ----------
+    name : str
+        Name of the function, without the ending ``_score``.
+    function : callable
+        The public function of labels and of scores or predicted labels.
+    from_curve : callable
+        The same value from the ROC curve.
+    ranked : callable
+        What checks and sorts the inputs.
+    greater_is_better : bool
+        Whether higher values are better.
+    one_class : bool
+        Whether the function is defined for labels that are all alike.
+    """
+
+    name: str
     function: Callable[..., float]
     from_curve: Callable[..., float]
     ranked: Callable[..., RankedRows] = rank_scores
     greater_is_better: bool = True
+    one_class: bool = False
 
     @property
     def takes_labels(self) -> bool:
         """Whether the second argument is predicted labels, not scores."""
         return self.ranked is rank_labels
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters with their defaults; ``inspect.Parameter.empty`` where a value must be given."""
+        return {
+            key: parameter.default
+            for key, parameter in inspect.signature(self.function).parameters.items()
+            if parameter.kind is parameter.KEYWORD_ONLY and key not in ("sample_weight", "pos_label")
+        }
+
     def blocks(self, *rows: Any) -> Blocks:
         """Check labels, values, weights and positive class, and join ties."""
         return self.ranked(*rows).blocks()
+
+    def of_decision(
+        self, y_true: ArrayLike, decision: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, **params: Any
+    ) -> float:
+        """Return the value for decisions: scores of which those above 0 predict the positive class."""
+        if not self.takes_labels:
+            return self.function(y_true, decision, sample_weight=sample_weight, pos_label=pos_label, **params)
+        rows = rank_decisions(y_true, decision, sample_weight, pos_label, one_class=self.one_class)
+        return self.from_curve(rows.blocks().curve(), **params)
+
+
+class HasMetric(Protocol):
+    """A measure that knows its function and its parameters, such as a :class:`rocmax.measures.Measure`."""
+
+    @property
+    def metric(self) -> Metric:
+        """The function."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+
+
+MetricLike = str | HasMetric | Callable[..., float]
 
 
 def area_under_roc(
@@ -41,55 +94,62 @@ def area_under_roc(
     return areas.roc_auc(score_blocks(y_true, y_score, sample_weight, pos_label).curve())
 
 
-MEASURES: dict[str, Measure] = {
-    "break_even_point": Measure(operating_points.break_even_point, operating_points.break_even),
-    "fpr_at_tpr": Measure(operating_points.fpr_at_tpr, operating_points.best_fpr, greater_is_better=False),
-    "g_mean_score": Measure(decisions.g_mean_score, decisions.g_mean, rank_labels),
-    "partial_auc_score": Measure(areas.partial_auc_score, areas.partial_auc),
-    "precision_at_k": Measure(operating_points.precision_at_k, operating_points.top_precision),
-    "roc_auc_score": Measure(area_under_roc, areas.roc_auc),
-    "tpr_at_fpr": Measure(operating_points.tpr_at_fpr, operating_points.best_tpr),
-    "two_way_partial_auc_score": Measure(areas.two_way_partial_auc_score, areas.two_way_partial_auc),
-    "weighted_relative_accuracy": Measure(
-        decisions.weighted_relative_accuracy, decisions.relative_accuracy, rank_labels
-    ),
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("roc_auc", area_under_roc, areas.roc_auc),
+        Metric("partial_auc", areas.partial_auc_score, areas.partial_auc),
+        Metric("two_way_partial_auc", areas.two_way_partial_auc_score, areas.two_way_partial_auc),
+        Metric("tpr_at_fpr", operating_points.tpr_at_fpr, operating_points.best_tpr),
+        Metric("fpr_at_tpr", operating_points.fpr_at_tpr, operating_points.best_fpr, greater_is_better=False),
+        Metric("precision_at_k", operating_points.precision_at_k, operating_points.top_precision),
+        Metric("break_even_point", operating_points.break_even_point, operating_points.break_even),
+        Metric("f_beta", decisions.f_beta_score, decisions.f_beta, rank_labels, one_class=True),
+        Metric("g_mean", decisions.g_mean_score, decisions.g_mean, rank_labels),
+        Metric(
+            "weighted_relative_accuracy",
+            decisions.weighted_relative_accuracy,
+            decisions.relative_accuracy,
+            rank_labels,
+        ),
+    )
 }
 
 
-def find_measure(measure: str | Callable[..., float], params: dict[str, Any]) -> tuple[Measure, dict[str, Any]]:
-    """Return the measure and all its parameters, defaults filled in, or say what there is to choose from."""
-    name = _name_of(measure)
-    found = MEASURES[name]
-    known = {
-        key: parameter.default
-        for key, parameter in inspect.signature(found.function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and key not in ("sample_weight", "pos_label")
-    }
+def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, dict[str, Any]]:
+    """Return the metric and all its parameters, defaults filled in, or say what there is to choose from."""
+    if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
+        if params:
+            raise ValueError(f"{measure!r} has its parameters already; got {_listed(params)} next to it")
+        return measure.metric, measure.params  # type: ignore[union-attr]  # a measure, as it has a metric
+    found = named_metric(measure)
+    known = found.parameters
     unknown = [key for key in params if key not in known]
     if unknown:
-        raise ValueError(f"{name} takes {_listed(known)}; got {_listed(unknown)}" + _hint(name, unknown))
+        raise ValueError(f"{found.name} takes {_listed(known)}; got {_listed(unknown)}" + _hint(found.name, unknown))
     filled = {**known, **params}
     missing = [key for key, value in filled.items() if value is inspect.Parameter.empty]
     if missing:
-        raise ValueError(f"{name} needs a value for {_listed(missing)}; got {_listed(params)}")
+        raise ValueError(f"{found.name} needs a value for {_listed(missing)}; got {_listed(params)}")
     return found, filled
 
 
-def _name_of(measure: str | Callable[..., float]) -> str:
+def named_metric(measure: str | Callable[..., float] | HasMetric) -> Metric:
+    """Return the metric of a name, with or without ``_score``, or of a function."""
     if isinstance(measure, str):
-        for name in (measure, f"{measure}_score"):
-            if name in MEASURES:
-                return name
+        found = METRICS.get(measure) or METRICS.get(measure.removesuffix("_score"))
+        if found is not None:
+            return found
     if measure is roc_auc_score:
-        return "roc_auc_score"
-    for name, known in MEASURES.items():
-        if measure is known.function:
-            return name
-    raise ValueError(f"measure needs to be one of {_listed(MEASURES)}, or that function; got {measure!r}")
+        return METRICS["roc_auc"]
+    for metric in METRICS.values():
+        if measure is metric.function:
+            return metric
+    raise ValueError(f"measure must be one of {_listed(METRICS)}, or that function; got {measure!r}")
 
 
 def _hint(name: str, unknown: list[str]) -> str:
-    if name == "roc_auc_score" and "max_fpr" in unknown:
+    if name == "roc_auc" and "max_fpr" in unknown:
         return "; use partial_auc_score with max_fpr, and standardize=True for scikit-learn's scale"
     return ""
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import sklearn.metrics
 
-from rocmax.metrics.registry import find_measure
+from rocmax.metrics.registry import MetricLike, find_metric
 
 
-def make_scorer(
-    measure: str | Callable[..., float], *, pos_label: object = None, **params: Any
-) -> Callable[..., float]:
+def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any) -> Callable[..., float]:
     """Make a scikit-learn scorer from a measure of this module.
 
     The scorer ``scorer(estimator, X, y, sample_weight=None)`` is ``sign * measure(y, response, **params)``.
@@ -22,13 +20,13 @@ def make_scorer(
 
     Parameters
     ----------
-    measure : str or callable
-        A measure of this module or its name, the ending ``_score`` optional; ``"roc_auc"`` and scikit-learn's
-        ``roc_auc_score`` too.
+    measure : str, Measure or callable
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     pos_label : object, default=None
         Label of the positive class; the larger one if None.
     **params
-        Parameters of the measure, for example ``max_fpr=0.1``.
+        Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
     Returns
     -------
@@ -51,7 +49,7 @@ def make_scorer(
     >>> bool(0 < search.best_score_ <= 1)
     True
     """
-    found, filled = find_measure(measure, params)
+    found, filled = find_metric(measure, params)
     return sklearn.metrics.make_scorer(
         found.function,
         response_method="predict" if found.takes_labels else ("decision_function", "predict_proba"),

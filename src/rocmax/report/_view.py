@@ -11,7 +11,8 @@ from scipy.stats import binomtest
 
 from rocmax import metrics
 from rocmax._typing import Array
-from rocmax.metrics.bootstrap import Named, compare_measures, estimate_measures
+from rocmax.measures import Measure, find_measure
+from rocmax.metrics.bootstrap import compare_measures, estimate_measures
 from rocmax.metrics.delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
@@ -126,25 +127,28 @@ def _operating(model: ReportModel, data: TestData, limits: list[float]) -> dict[
 
 
 def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
-    measures = {"AUC": ("roc_auc", {}), **_window_measures(data), "break-even point": ("break_even_point", {})}
+    measures = [find_measure("roc_auc"), *_window_measures(data), find_measure("break_even_point")]
     found = estimate_measures(
-        list(measures.values()), data.positive, model.scores, n_resamples=N_RESAMPLES, random_state=data.seed
+        [(measure, {}) for measure in measures],
+        data.positive,
+        model.scores,
+        n_resamples=N_RESAMPLES,
+        random_state=data.seed,
     )
-    estimates = [{"title": title, **estimate._asdict()} for title, estimate in zip(measures, found, strict=True)]
+    estimates = [
+        {"title": measure.title, **estimate._asdict()} for measure, estimate in zip(measures, found, strict=True)
+    ]
     largest = max((abs(weight) for _, weight in model.features), default=1.0) or 1.0
     features = [(name, weight, 100 * abs(weight) / largest) for name, weight in model.features]
     return {"model": model, "number": number, "estimates": estimates, "features": features}
 
 
-def _window_measures(data: TestData) -> dict[str, Named]:
-    """Return the measures of the window by title; none if it is the whole curve."""
+def _window_measures(data: TestData) -> list[Measure]:
+    """Return the measures of the window of false-positive rates, if it is not the whole range."""
     if data.window == (0.0, 1.0):
-        return {}
+        return []
     low, high = data.window
-    return {
-        f"partial AUC, {_window_text(data.window)}": ("partial_auc", {"min_fpr": low, "max_fpr": high}),
-        f"TPR at FPR <= {100 * high:g} %": ("tpr_at_fpr", {"max_fpr": high}),
-    }
+    return [find_measure("partial_auc", min_fpr=low, max_fpr=high), find_measure("tpr_at_fpr", max_fpr=high)]
 
 
 def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
@@ -157,11 +161,10 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
         if measures:
             low, high = data.window
             if holds_enough(int(np.sum(~data.positive)), low, high):
-                title = f"partial AUC, {_window_text(data.window)}, DeLong"
-                results.append((title, metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+                results.append((f"{measures[0].title}, DeLong", metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
             options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
-            tested = compare_measures(list(measures.values()), *pair, **options)
-            results += [(f"{title}, bootstrap", test) for title, test in zip(measures, tested, strict=True)]
+            tested = compare_measures([(measure, {}) for measure in measures], *pair, **options)
+            results += [(f"{m.title}, bootstrap", test) for m, test in zip(measures, tested, strict=True)]
         found += [{"pair": f"{models[0].name} - {other.name}", "what": what, "result": r} for what, r in results]
     return found
 

@@ -25,6 +25,7 @@ from sklearn.utils import _safe_indexing, indexable
 
 from rocmax._atomic import append_line, check_output
 from rocmax._validate import random_source
+from rocmax.metrics import make_scorer
 from rocmax.workflow._identity import content_key
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -62,8 +63,9 @@ def compare(
         What to compare, by name.
     X, y : array-like
         The rows and their classes.
-    scoring : callable
-        A scorer, for example ``rocmax.metrics.make_scorer("partial_auc", max_fpr=0.1)``; higher is better.
+    scoring : str, Measure or callable
+        A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
+        ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better.
     param_grids : dict of str to dict, optional
         For each name the grid to choose from, as in ``GridSearchCV``.
     n_splits : int
@@ -106,10 +108,9 @@ def compare(
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
     >>> from rocmax import AUCClassifier, compare
-    >>> from rocmax.metrics import make_scorer
     >>> X, y = make_classification(n_samples=300, random_state=0)
     >>> models = {"auc": AUCClassifier(), "logistic": LogisticRegression()}
-    >>> table = compare(models, X, y, scoring=make_scorer("roc_auc"), n_splits=3)
+    >>> table = compare(models, X, y, scoring="roc_auc", n_splits=3)
     >>> sorted(table.index), list(table.columns)
     (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
     """
@@ -119,6 +120,7 @@ def compare(
     unknown = set(param_grids or {}) - set(estimators)
     if unknown:
         raise ValueError(f"param_grids has names that are not among the estimators: {sorted(unknown)}")
+    scoring = scoring if callable(scoring) else make_scorer(scoring)
     X, y = indexable(X, y)
     y = np.asarray(y)
     splits = list(_splits(y, groups, n_splits, test_size, random_state))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Parameter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data.errors import check_columns
+from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics.bootstrap import estimate_measures
+from rocmax.metrics.registry import METRICS
 from rocmax.model_io import load_fitted
 from rocmax.workflow.tables import Target, known_target, positive_scores
 
-MEASURES = ("partial_auc", "roc_auc", "tpr_at_fpr", "break_even_point")
+# Parameters of measures that the workflow knows: the window of false-positive rates.
+WINDOW = ("min_fpr", "max_fpr")
 N_RESAMPLES = 1000
 
 
@@ -61,11 +65,22 @@ def features_of(model_path: Path, about: dict[str, Any], data_path: Path) -> dic
     return about["features"]
 
 
-def measure_params(name: str, about: dict[str, Any]) -> dict[str, float]:
-    """Return the window where a measure has one."""
-    if name == "partial_auc":
-        return {"min_fpr": about["min_fpr"], "max_fpr": about["max_fpr"]}
-    return {"max_fpr": about["max_fpr"]} if name == "tpr_at_fpr" else {}
+def window_measure_names() -> list[str]:
+    """Return the measures of scores that need no parameter but the window of false-positive rates.
+
+    Measures of decisions are left out, because tuning compares scores.
+    """
+    return [
+        name
+        for name in measure_names()
+        if not METRICS[name].takes_labels
+        and all(key in WINDOW or default is not Parameter.empty for key, default in METRICS[name].parameters.items())
+    ]
+
+
+def window_measure(name: str, window: tuple[float, float]) -> Measure:
+    """Return a measure, on the window if it has one."""
+    return pick_measure(name, dict(zip(WINDOW, window, strict=True)))
 
 
 def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> dict[str, Any]:
@@ -75,17 +90,23 @@ def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> di
 
 def all_measured(names: list[str], about: dict[str, Any], positive: Any, scores: Any) -> dict[str, dict[str, Any]]:
     """Return measures of the scores with their intervals, by name."""
-    wanted = [(name, measure_params(name, about)) for name in names]
-    found = estimate_measures(wanted, positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"])
-    return {name: {**estimate._asdict(), **params} for (name, params), estimate in zip(wanted, found, strict=True)}
+    measures = [window_measure(name, (about["min_fpr"], about["max_fpr"])) for name in names]
+    found = estimate_measures(
+        [(measure, {}) for measure in measures], positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"]
+    )
+    return {
+        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in WINDOW if key in measure.params}}
+        for measure, estimate in zip(measures, found, strict=True)
+    }
 
 
 def evaluation(scored: Scored) -> dict[str, Any]:
     """Return all measures of a model on a test file, and what its threshold does there."""
     positive, predicted, about = scored.target.is_positive, scored.predicted, scored.about
-    names = [about["measure"], *(name for name in MEASURES if name != about["measure"])]
+    names = [about["measure"], *(name for name in window_measure_names() if name != about["measure"])]
     if about["max_fpr"] == 1.0:
-        names = [name for name in names if name not in ("tpr_at_fpr", "partial_auc")]
+        # Without a limit, measures of the window say nothing that the AUC does not.
+        names = [name for name in names if "max_fpr" not in METRICS[name].parameters]
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     return {
         "model": scored.name,

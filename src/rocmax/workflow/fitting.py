@@ -21,7 +21,7 @@ from rocmax.data.errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import _order
 from rocmax.metrics import make_scorer
-from rocmax.workflow.evaluation import measure_params
+from rocmax.workflow.evaluation import window_measure
 from rocmax.workflow.tables import Target, column_kinds, make_model, make_target, tuning_grid
 from rocmax.workflow.tuning import fit_tuned, fit_window, tuning_splits
 
@@ -122,8 +122,7 @@ def _fit_rows(training: Training, options: Options, train: NDArray[np.intp]) -> 
         return model.fit(X, labels), None
     if options.model == "auto" and measure == "partial_auc" and window != (0.0, 1.0):
         return fit_window(model, X, labels, splits, window, target.positive)
-    params = measure_params(measure, {"min_fpr": window[0], "max_fpr": window[1]})
-    scoring = make_scorer(measure, pos_label=target.positive, **params)
+    scoring = make_scorer(window_measure(measure, window), pos_label=target.positive)
     # Values that are not chosen need not converge; the fit that is kept warns.
     quietly = hushed(ConvergenceWarning)
     return fit_tuned(model, X, labels, splits, scoring, tuning_grid(options.model), quietly)

@@ -10,7 +10,7 @@ from typing import Any
 from rocmax._atomic import write_file
 from rocmax.metrics import make_scorer
 from rocmax.workflow.comparison import compare
-from rocmax.workflow.evaluation import measure_params
+from rocmax.workflow.evaluation import window_measure
 from rocmax.workflow.fitting import Training
 from rocmax.workflow.tables import make_model, tuning_grid
 
@@ -28,12 +28,11 @@ def run(
 ) -> Any:
     """Return the table of the comparison."""
     positive = training.target.positive
-    params = measure_params(measure, {"min_fpr": window[0], "max_fpr": window[1]})
     return compare(
         {name: make_model(name, training.X, window, positive, seed) for name in names},
         training.X,
         training.target.labels,
-        scoring=make_scorer(measure, pos_label=positive, **params),
+        scoring=make_scorer(window_measure(measure, window), pos_label=positive),
         param_grids={name: {f"model__{key}": values for key, values in tuning_grid(name).items()} for name in names},
         n_splits=splits,
         groups=training.groups,

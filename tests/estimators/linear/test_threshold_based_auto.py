@@ -18,7 +18,7 @@ from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, Precis
 from rocmax._validate import check_training_set
 from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.estimators.linear._threshold_based import soft_width
-from rocmax.losses import FBeta, SoftMeasure
+from rocmax.measures import FBetaMeasure
 
 MODELS = {
     "precision": PrecisionAtKClassifier(0.15),
@@ -104,8 +104,8 @@ def test_the_objective_is_below_that_of_the_start(name):
 
 def refinement(X, y, weight=None):
     data = check_training_set(FBetaClassifier(), X, y, weight, None)
-    loss = SoftMeasure(FBeta(), soft_width(data))
-    return ThresholdRefinement(data, loss, lambda scores: 0.0, 1e-6, 500), loss.bind(y, weight)
+    measure, width = FBetaMeasure(), soft_width(data)
+    return ThresholdRefinement(data, measure, width, 1e-6, 500), measure.soft_loss(width).bind(y, weight)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

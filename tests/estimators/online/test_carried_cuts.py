@@ -6,18 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import brute
-from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, couple, norm
+from rocmax.estimators.online._carried_cuts import GrowingRows, carry, class_sums
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PairwiseHinge, PartialAUCTight, PrecisionAtK
+from rocmax.losses.growth import couple
 from rocmax.operators import as_operator
 from rocmax.solvers import Cuts
 
 LOSSES = {
-    "auc": PairwiseHinge(),
+    "roc_auc": PairwiseHinge(),
     "partial_auc": PartialAUCTight(0.0, 0.3),
     "narrow": PartialAUCTight(0.0, 0.07),
     "precision_at_k": PrecisionAtK(0.2),
     "large k": PrecisionAtK(0.8),
-    "break_even": BreakEven(),
+    "break_even_point": BreakEven(),
     "f1": FreeShift(FBeta()),
     "f2": FreeShift(FBeta(2.0)),
     "g_mean": FreeShift(GMean()),
@@ -36,7 +37,7 @@ def cuts_at(loss, X, y, points):
 
 
 def grown(X, y, n_old, w):
-    return Growth(X, as_operator(X), y, X @ w, n_old, class_sums(X[:n_old], y[:n_old]))
+    return GrowingRows(X, as_operator(X), y, X @ w, n_old, class_sums(X[:n_old], y[:n_old]))
 
 
 def slack(loss, cuts, X, y, w):
@@ -108,7 +109,7 @@ def test_carried_cuts_hold_by_brute_force(loss, seed):
         assert (cuts.offset + cuts.gradient @ w).max() <= by_enumeration(loss, X @ w, y) + 1e-8
 
 
-@pytest.mark.parametrize("name", ["precision_at_k", "large k", "break_even", "f1", "f2", "g_mean"])
+@pytest.mark.parametrize("name", ["precision_at_k", "large k", "break_even_point", "f1", "f2", "g_mean"])
 def test_the_cut_at_the_weights_at_hand_stays_close(name):
     # New rows of the same kind, a tenth of all: the scaled old cut alone would sink by a tenth of the loss.
     loss, rng = LOSSES[name], np.random.default_rng(0)
@@ -138,7 +139,7 @@ def test_a_window_from_above_zero_keeps_no_cuts_for_a_reason():
     y = np.arange(41) == 0
     old = cuts_at(loss, X[:11], y[:11], [w])
     assert len(carry(loss, old, grown(X, y, 11, w)).offset) == 0
-    share = norm(loss, 1, 10) / norm(loss, 1, 40)
+    share = loss.sum_scale(1, 10) / loss.sum_scale(1, 40)
     scaled = Cuts(share * old.gradient, share * old.offset, old.tables)
     assert slack(loss, scaled, X, y, w)[0] == pytest.approx(-0.25)  # above the loss
 
@@ -147,7 +148,7 @@ def test_a_window_from_above_zero_keeps_no_cuts_for_a_reason():
 def test_the_factor_is_that_of_the_sum(loss):
     # The sum grows by what a batch adds; so the factor of the loss on rows repeated r times is r or r^2 times as large.
     m, n = 30, 170
-    ratio = norm(loss, 2 * m, 2 * n) / norm(loss, m, n)
+    ratio = loss.sum_scale(2 * m, 2 * n) / loss.sum_scale(m, n)
     assert ratio == pytest.approx(4.0 if isinstance(loss, PairwiseHinge | PartialAUCTight) else 2.0)
 
 

@@ -14,11 +14,12 @@ import rocmax
 from rocmax import FollowTheLeaderClassifier
 from rocmax.estimators.online import _leader as _leader
 from rocmax.estimators.online._carried_cuts import no_cuts
-from rocmax.estimators.online._measures import MEASURES
+from rocmax.measures import measure_names
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, SmoothedNewton
 
+MEASURES = measure_names(trainable=True)
 every_measure = pytest.mark.parametrize("measure", MEASURES)
 
 
@@ -41,8 +42,8 @@ def cold_start(loss, cuts, growth):
 def test_the_leader_is_the_batch_solution(measure, stream):
     X, y = stream
     model = follow(FollowTheLeaderClassifier(measure, tol=1e-4), X, y, 180)
-    loss = model.make_loss().bind(y == 1)
-    kind = SmoothedNewton if measure in ("auc", "partial_auc") else OCAS
+    loss = model._make_measure().convex_loss().bind(y == 1)
+    kind = SmoothedNewton if measure in ("roc_auc", "partial_auc", "tpr_at_fpr") else OCAS
     batch = kind(1e-5, 2000).solve(as_operator(X), loss, SquaredL2(10.0))
     value = loss.value_and_gradient(X @ model.coef_[0])[0]
     assert model.objective_ == pytest.approx(0.5 * np.sum(model.coef_**2) + 10.0 * value, rel=1e-10)
@@ -64,7 +65,7 @@ def test_every_leader_on_the_way_is_certified(measure, min_fpr, stream):
     assert model.passes_.shape == model.regret_.shape == (5,)
 
 
-@pytest.mark.parametrize(("measure", "size"), [("precision_at_k", 300), ("break_even", 300), ("f_beta", 20)])
+@pytest.mark.parametrize(("measure", "size"), [("precision_at_k", 300), ("break_even_point", 300), ("f_beta", 20)])
 def test_carried_cuts_save_passes(measure, size, monkeypatch):
     X, y = make_classification(20 * size, 12, n_informative=8, weights=[0.8], class_sep=2.0, random_state=1)
     model = FollowTheLeaderClassifier(measure, k=0.15)
@@ -77,7 +78,7 @@ def test_carried_cuts_save_passes(measure, size, monkeypatch):
     assert with_cuts[[15, 17, 19]].sum() < 0.6 * sum(cold)
 
 
-@pytest.mark.parametrize("measure", ["auc", "partial_auc"])
+@pytest.mark.parametrize("measure", ["roc_auc", "partial_auc"])
 def test_a_warm_start_saves_passes(measure, stream):
     X, y = stream
     warm = follow(FollowTheLeaderClassifier(measure, max_fpr=0.3), X, y, 60)
@@ -89,10 +90,10 @@ def test_a_warm_start_saves_passes(measure, stream):
 def test_regret_is_the_definition(stream):
     X, y = stream[0][:600], stream[1][:600]
     for measure, factor in {
-        "auc": lambda m, n: m * n,
+        "roc_auc": lambda m, n: m * n,
         "partial_auc": lambda m, n: m * 0.1 * n,
         "precision_at_k": lambda m, n: min(m, 0.1 * (m + n)),
-        "break_even": lambda m, n: m,
+        "break_even_point": lambda m, n: m,
         "f_beta": lambda m, n: m,
     }.items():
         model, w = FollowTheLeaderClassifier(measure), np.zeros(X.shape[1])
@@ -101,7 +102,8 @@ def test_regret_is_the_definition(stream):
             if end == 0:
                 return 0.0
             m = (y[:end] == 1).sum()
-            return factor(m, end - m) * model.make_loss().bind(y[:end] == 1).value_and_gradient(X[:end] @ w)[0]
+            bound = model._make_measure().convex_loss().bind(y[:end] == 1)
+            return factor(m, end - m) * bound.value_and_gradient(X[:end] @ w)[0]
 
         played = []
         for end in range(100, 601, 100):
@@ -155,10 +157,10 @@ def test_sparse_rows_give_the_same_leader(measure, stream):
 
 def test_the_rows_of_the_caller_stay_the_callers(stream):
     X, y = stream[0][:600].copy(), stream[1][:600].copy()
-    model = FollowTheLeaderClassifier("auc").partial_fit(X[:300], y[:300], classes=[0, 1])
+    model = FollowTheLeaderClassifier("roc_auc").partial_fit(X[:300], y[:300], classes=[0, 1])
     X[:300], y[:300] = 0.0, 0
     model.partial_fit(X[300:], y[300:])
-    whole = follow(FollowTheLeaderClassifier("auc"), *(part[:600] for part in stream), 300)
+    whole = follow(FollowTheLeaderClassifier("roc_auc"), *(part[:600] for part in stream), 300)
     np.testing.assert_array_equal(model.coef_, whole.coef_)
 
 
@@ -199,8 +201,8 @@ def test_a_collapse_is_said():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"measure": "accuracy"}, "measure needs one of 'auc'"),
-        ({"k": 5}, "k needs a fraction of the rows"),
+        ({"measure": "accuracy"}, "measure must be one of roc_auc, .*got 'accuracy'"),
+        ({"k": 1.5}, "k as a fraction needs to be above 0 and at most 1"),
         ({"C": 0.0}, "C needs a finite number > 0"),
         ({"n_batches": 0}, "n_batches needs an integer > 0; got 0"),
         ({"tol": -1.0}, "tol needs a finite number > 0"),
@@ -219,10 +221,10 @@ def test_bad_blocks_are_refused(stream):
     X, y = stream[0][:200], stream[1][:200]
     with pytest.raises(ValueError, match="needs classes="):
         FollowTheLeaderClassifier().partial_fit(X, y)
-    model = FollowTheLeaderClassifier("auc").partial_fit(X, y, classes=[0, 1])
+    model = FollowTheLeaderClassifier("roc_auc").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(X, y + 5)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="measure needs to stay 'auc' from batch to batch; got 'f_beta'"):
+    with pytest.raises(ValueError, match="measure needs to stay 'roc_auc' from batch to batch; got 'f_beta'"):
         model.set_params(measure="f_beta").partial_fit(X, y)

@@ -15,19 +15,25 @@ from rocmax import (
     FollowTheLeaderClassifier,
     MiniBatchClassifier,
 )
+from rocmax._validate import TrainingSet
 from rocmax.estimators.online import minibatch
 from rocmax.estimators.online._batches import with_sample
-from rocmax.estimators.online._measures import MEASURES, plain_set
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
+from rocmax.measures import find_measure, measure_names
 from rocmax.solvers.minibatch import MiniBatchSteps
 
-every_measure = pytest.mark.parametrize("measure", MEASURES)
+every_measure = pytest.mark.parametrize("measure", measure_names(trainable=True))
 
 
 @pytest.fixture(scope="module")
 def payments():
     X, y = make_classification(20000, 12, n_informative=6, weights=[0.9], class_sep=1.2, random_state=0)
     return X, y
+
+
+def plain_set(X, positive):
+    """Rows without weights as a training set."""
+    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(positive.size))
 
 
 def stream(model, X, y, chunk):
@@ -69,7 +75,7 @@ def test_the_first_step_puts_the_means_one_margin_apart():
     assert scores[y].mean() - scores[~y].mean() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("measure", ["auc", "partial_auc", "precision_at_k", "f_beta"])
+@pytest.mark.parametrize("measure", ["roc_auc", "partial_auc", "precision_at_k", "f_beta"])
 @pytest.mark.parametrize("reservoir", [None, 300])
 def test_a_few_passes_come_close_to_the_batch_solution(measure, reservoir, payments):
     X, y = payments
@@ -108,7 +114,7 @@ def test_sparse_rows_give_the_same_model(measure, reservoir, payments):
 def test_batches_without_a_class_are_counted_and_nothing_else():
     X = np.arange(40.0)[:, None]
     y = np.r_[np.zeros(20), np.ones(10), np.zeros(10)]
-    model = stream(MiniBatchClassifier("auc", buffer_size=10), X, y, 40)
+    model = stream(MiniBatchClassifier("roc_auc", buffer_size=10), X, y, 40)
     assert (model.n_steps_, model.n_skipped_) == (0, 4)
     assert not model.coef_.any()
     model.partial_fit(X[15:25], y[15:25])
@@ -121,8 +127,8 @@ def test_a_reservoir_makes_use_of_rare_positives():
     n = 6000
     y = (rng.permutation(n) < 12).astype(int)
     X = rng.standard_normal((n, 3)) + 2.0 * y[:, None]
-    plain = stream(MiniBatchClassifier("auc", buffer_size=100, random_state=0), X, y, 500)
-    kept = stream(MiniBatchClassifier("auc", buffer_size=100, reservoir_size=50, random_state=0), X, y, 500)
+    plain = stream(MiniBatchClassifier("roc_auc", buffer_size=100, random_state=0), X, y, 500)
+    kept = stream(MiniBatchClassifier("roc_auc", buffer_size=100, reservoir_size=50, random_state=0), X, y, 500)
     assert plain.n_skipped_ > 40
     assert kept.n_skipped_ < 10
     assert kept.score(X, y) > 0.99
@@ -130,12 +136,12 @@ def test_a_reservoir_makes_use_of_rare_positives():
 
 def test_weights_restore_the_share_of_the_positives():
     sample, negatives = np.ones((30, 2)), np.zeros((200, 2))
-    X, labels, weight = with_sample(sample, negatives, "f_beta", 0.05)
+    X, labels, weight = with_sample(sample, negatives, find_measure("f_beta"), 0.05)
     assert X.shape == (230, 2)
     assert labels.sum() == 30
     assert weight[labels].sum() == pytest.approx(0.05 * 200)
     assert (weight[~labels] == 1).all()
-    assert with_sample(sample, negatives, "partial_auc", 0.05)[2] is None
+    assert with_sample(sample, negatives, find_measure("partial_auc", max_fpr=0.1), 0.05)[2] is None
 
 
 def test_memory_of_a_stream_stays_flat():
@@ -163,7 +169,7 @@ def test_a_pickled_stream_goes_on_as_if_nothing_had_happened(payments):
 
 def test_early_stopping_keeps_the_best_pass(payments):
     X, y = payments[0][:3000], payments[1][:3000]
-    model = MiniBatchClassifier("auc", passes=40, early_stopping=True, random_state=0).fit(X, y)
+    model = MiniBatchClassifier("roc_auc", passes=40, early_stopping=True, random_state=0).fit(X, y)
     assert model.n_iter_ < 40
     assert model.score(X, y) > AUCClassifier().fit(X, y).score(X, y) - 0.02
     with pytest.raises(ValueError, match="raise validation_fraction"):
@@ -176,15 +182,15 @@ def test_the_objective_after_early_stopping_is_that_of_the_best_pass(payments, m
 
     class Watched(minibatch.Watch):
         def should_stop(self, w, b):
-            kept.append((self._estimator, w.copy(), b))
+            kept.append((w.copy(), b))
             # The first pass is the best, and the third the last.
-            self.best = kept[0][1:]
+            self.best = kept[0]
             return len(kept) == 3
 
     monkeypatch.setattr(minibatch, "Watch", Watched)
     model = MiniBatchClassifier("f_beta", early_stopping=True, passes=9, random_state=0).fit(X, y)
     assert model.n_iter_ == 3
-    (_, w, b), (_, _, last) = kept[0], kept[-1]
+    (w, b), (_, last) = kept[0], kept[-1]
     assert abs(last - b) > 1e-3
     np.testing.assert_array_equal(model.coef_[0], w)
     assert model.objective_ == pytest.approx(FBeta().bind(y == 1).value_and_gradient(X @ w + b)[0])
@@ -194,7 +200,7 @@ def test_the_best_weights_are_kept_with_their_intercept():
     rng = np.random.default_rng(0)
     y = rng.random(300) < 0.3
     X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
-    watch = minibatch.Watch(MiniBatchClassifier("auc"), plain_set(X, y), np.arange(300))
+    watch = minibatch.Watch(find_measure("roc_auc"), plain_set(X, y), np.arange(300))
     assert not watch.should_stop(np.ones(2), 0.5)
     assert not watch.should_stop(np.array([1.0, -1.0]), 0.7)
     assert watch.should_stop(-np.ones(2), 0.9)
@@ -205,8 +211,8 @@ def test_the_best_weights_are_kept_with_their_intercept():
 def test_each_batch_of_a_pass_has_positives_of_its_own(payments):
     X, y = payments[0][:4000].copy(), payments[1][:4000] == 1
     X[:, 0] = np.arange(4000)  # so that rows can be told
-    model = MiniBatchClassifier("auc", buffer_size=200, reservoir_size=50)
-    batches = list(model._batches(plain_set(X, y), np.arange(4000), np.random.RandomState(0)))
+    model = MiniBatchClassifier("roc_auc", buffer_size=200, reservoir_size=50)
+    batches = list(model._batches(find_measure("roc_auc"), plain_set(X, y), np.arange(4000), np.random.RandomState(0)))
     assert all(labels.sum() == 50 and np.unique(rows[labels, 0]).size == 50 for rows, labels, _ in batches)
     used = np.concatenate([rows[labels, 0] for rows, labels, _ in batches]).astype(int)
     times = np.bincount(used, minlength=4000)[y]
@@ -230,17 +236,17 @@ def test_threshold_and_score_are_those_of_the_measure(payments):
 
 def test_fit_after_a_stream_starts_anew(payments):
     X, y = payments[0][:1000], payments[1][:1000]
-    model = stream(MiniBatchClassifier("auc", random_state=0), X[:, :5], y, 100)
+    model = stream(MiniBatchClassifier("roc_auc", random_state=0), X[:, :5], y, 100)
     model.fit(X, y)
-    np.testing.assert_array_equal(model.coef_, MiniBatchClassifier("auc", random_state=0).fit(X, y).coef_)
+    np.testing.assert_array_equal(model.coef_, MiniBatchClassifier("roc_auc", random_state=0).fit(X, y).coef_)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"measure": "accuracy"}, "measure needs one of 'auc'"),
-        ({"k": 5}, "k needs a fraction of the rows"),
-        ({"k": 1.5}, "k needs a fraction of the rows"),
+        ({"measure": "accuracy"}, "measure must be one of roc_auc, .*got 'accuracy'"),
+        ({"k": 0}, "k as a count needs to be at least 1"),
+        ({"k": 1.5}, "k as a fraction needs to be above 0 and at most 1"),
         ({"buffer_size": 1}, "buffer_size needs an integer > 1; got 1"),
         ({"passes": 0}, "passes needs an integer > 0; got 0"),
         ({"reservoir_size": 2.5}, "reservoir_size needs an integer > 0; got 2.5"),

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from rocmax._rounding import join_ties
-from rocmax._thresholds import at_fpr
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
 from rocmax.estimators._base import ScoredClassifier
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import Measure, PartialAUCMeasure
 
 
 class GreedyPairClassifier(ScoredClassifier):
@@ -111,10 +110,5 @@ class GreedyPairClassifier(ScoredClassifier):
     def _scores(self, X: Any) -> Array:
         return self._sign() * (X @ self.coef_[0])
 
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(
-            y, scores, min_fpr=self.min_fpr, max_fpr=self.max_fpr, sample_weight=sample_weight, pos_label=pos_label
-        )
+    def _make_measure(self) -> Measure:
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr)

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._rounding import join_ties
-from rocmax._thresholds import at_fpr
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window, window_end
 from rocmax.estimators.baselines._stumps import SortedFeatures, StumpEnsemble
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import Measure, PartialAUCMeasure
 
 # pAUCBoost tries the stumps of this many features, those along which the partial AUC rises fastest.
 _CANDIDATES = 10
@@ -118,13 +117,8 @@ class PAUCBoostClassifier(StumpEnsemble):
     def _area(self, data: TrainingSet, scores: Array) -> float:
         return self._measure(data.positive, join_ties(scores), data.weight, True)
 
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(
-            y, scores, min_fpr=self.min_fpr, max_fpr=self.max_fpr, sample_weight=sample_weight, pos_label=pos_label
-        )
+    def _make_measure(self) -> Measure:
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
 
 
 class SmoothPartialAUC:

@@ -13,12 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, product_error, score_error
-from rocmax._thresholds import at_fpr
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
 from rocmax.estimators._base import Decision
 from rocmax.losses import Loss
-from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result, Solver
@@ -138,26 +136,6 @@ class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         elif not result.w.any():
             text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
-
-
-class WindowMeasure:
-    """Threshold and measure of the classifiers for a range of false-positive rates."""
-
-    min_fpr: float
-    max_fpr: float
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return at_fpr(scores, data.positive, data.weight, self.max_fpr)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(
-            y,
-            scores,
-            min_fpr=self.min_fpr,
-            max_fpr=self.max_fpr,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
 
 
 def solve_linear(

@@ -8,7 +8,6 @@ lowered from a start that is good already, and pays for every move away from it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,9 +21,9 @@ from rocmax._validate import CHECKING, TrainingSet
 from rocmax._window import window_end
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
 from rocmax.estimators.linear._starts import fit_start
-from rocmax.losses import Loss, PairwiseHinge, PartialAUCRamp, PartialAUCTight
+from rocmax.losses import Loss
 from rocmax.losses.anchored import Anchored
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import MatrixOperator
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
@@ -158,7 +157,8 @@ class WindowRefinement(Refinement):
     """
 
     def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
-        super().__init__(data, PartialAUCRamp(*window, width=STEP, margin=0.0), tol, max_iter)
+        self._area: Measure = PartialAUCMeasure(*window)
+        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter)
         self._window = window
 
     def trust(self, start: Start) -> float:
@@ -171,7 +171,7 @@ class WindowRefinement(Refinement):
         """Fit a start as above, or "auc", the full AUC, or "tight", the tight convex loss on the window."""
         if kind not in ("auc", "tight"):
             return super().start(kind, strength)
-        loss: Loss = PairwiseHinge() if kind == "auc" else PartialAUCTight(*self._window)
+        loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
         # The tight loss takes long to prove a collapse, and a start need not be an optimum.
         max_iter = self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
         bound = loss.bind(self._data.positive, self._data.weight)
@@ -201,10 +201,7 @@ class WindowRefinement(Refinement):
         return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
 
     def _measure(self, scores: Array) -> float:
-        low, high = self._window
-        return partial_auc_score(
-            self._data.positive, scores, min_fpr=low, max_fpr=high, sample_weight=self._data.weight
-        )
+        return self._area.score(self._data.positive, scores, sample_weight=self._data.weight)
 
 
 class ThresholdRefinement(Refinement):
@@ -214,21 +211,19 @@ class ThresholdRefinement(Refinement):
     ----------
     data : TrainingSet
         Rows, labels and weights.
-    loss : Loss
-        The soft measure.
-    measure : callable
-        The measure on the training rows, of scores.
+    measure : Measure
+        The measure.
+    width : float
+        Length of the step of its soft loss, in standard deviations of the scores.
     tol : float
         Precision of starts and descent.
     max_iter : int
         Largest number of iterations of each.
     """
 
-    def __init__(
-        self, data: TrainingSet, loss: Loss, measure: Callable[[Array], float], tol: float, max_iter: int
-    ) -> None:
-        super().__init__(data, loss, tol, max_iter)
-        self._of_scores = measure
+    def __init__(self, data: TrainingSet, measure: Measure, width: float, tol: float, max_iter: int) -> None:
+        super().__init__(data, measure.soft_loss(width), tol, max_iter)
+        self._of_decisions = measure
 
     def trust(self, start: Start) -> float:
         """Return what the rows of the rarer class allow, times the share of the slope that is more than noise."""
@@ -255,4 +250,7 @@ class ThresholdRefinement(Refinement):
         return squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
 
     def _measure(self, scores: Array) -> float:
-        return self._of_scores(scores)
+        threshold = self._of_decisions.threshold(scores, self._data.positive, self._data.weight)
+        return self._of_decisions.score(
+            self._data.positive, scores - threshold, sample_weight=self._data.weight, pos_label=True
+        )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 import numpy as np
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
+from rocmax.estimators._base import MeasureMixin
 from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._refinement import ThresholdRefinement
-from rocmax.losses import Loss
 from rocmax.solvers import OCAS, Callback, Result
 
 
-class ThresholdBasedClassifier(LinearScoreClassifier):
+class ThresholdBasedClassifier(MeasureMixin, LinearScoreClassifier):
     """Linear classifier for a measure of decisions: a soft version of it, or a convex bound with a certified gap."""
 
     loss: str
@@ -27,22 +25,11 @@ class ThresholdBasedClassifier(LinearScoreClassifier):
         check_number("start_C", self.start_C, above=0.0)
         check_choice("loss", self.loss, ("auto", "convex"))
 
-    @abstractmethod
-    def _loss(self) -> Loss:
-        """Return the convex loss."""
-
-    @abstractmethod
-    def _soft(self, width: float) -> Loss:
-        """Return the soft version of the measure."""
-
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        measure = self._make_measure()
         if self.loss == "convex":
-            return solve_linear(OCAS(self.tol, self.max_iter), self._loss(), data, self.C, w0, callback)
-
-        def measure(scores: Array) -> float:
-            return self._measure(data.positive, scores - self._threshold(data, scores), data.weight, True)
-
-        refinement = ThresholdRefinement(data, self._soft(soft_width(data)), measure, self.tol, self.max_iter)
+            return solve_linear(OCAS(self.tol, self.max_iter), measure.convex_loss(), data, self.C, w0, callback)
+        refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
         return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
 
     def _remedy(self) -> str:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._thresholds import best_youden
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
+from rocmax.estimators._base import MeasureMixin
 from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
-from rocmax.losses import (
-    PairwiseHinge,
-    PairwiseSquaredHinge,
-)
-from rocmax.metrics import partial_auc_score
+from rocmax.losses import PairwiseSquaredHinge
+from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton
 
 
-class AUCClassifier(NormConstraintMixin, LinearScoreClassifier):
+class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximises the area under the ROC curve.
 
     Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
@@ -130,16 +127,11 @@ class AUCClassifier(NormConstraintMixin, LinearScoreClassifier):
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.radius is not None:
-            loss = PairwiseHinge() if self.loss == "hinge" else PairwiseSquaredHinge()
             return self._fit_constrained(loss, data, w0, callback)
-        if self.loss == "hinge":
-            return solve_linear(SmoothedNewton(self.tol, self.max_iter), PairwiseHinge(), data, self.C, w0, callback)
-        solver = TruncatedNewton(self.tol, self.max_iter)
-        return solve_linear(solver, PairwiseSquaredHinge(), data, self.C, w0, callback)
+        kind = SmoothedNewton if loss.has_curvature else TruncatedNewton
+        return solve_linear(kind(self.tol, self.max_iter), loss, data, self.C, w0, callback)
 
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return best_youden(scores, data.positive, data.weight)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+    def _make_measure(self) -> Measure:
+        return ROCAUCMeasure()

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.metrics import fbeta_score
-
-from rocmax._thresholds import best_measure
-from rocmax._typing import Array
-from rocmax._validate import CHECKING, TrainingSet, check_number
+from rocmax._validate import check_number
 from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
-from rocmax.losses import FBeta, FreeShift, GMean, Loss, SoftMeasure
-from rocmax.metrics import g_mean_score
+from rocmax.measures import FBetaMeasure, GMeanMeasure, Measure
 
 
 class FBetaClassifier(ThresholdBasedClassifier):
@@ -130,20 +124,8 @@ class FBetaClassifier(ThresholdBasedClassifier):
         super()._check_parameters()
         check_number("beta", self.beta, above=0.0)
 
-    def _loss(self) -> Loss:
-        return FreeShift(FBeta(self.beta))
-
-    def _soft(self, width: float) -> Loss:
-        return SoftMeasure(FBeta(self.beta), width)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return best_measure(scores, data.positive, data.weight, FBeta(self.beta).measure)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        truth = np.asarray(y) == pos_label
-        with CHECKING:
-            value = fbeta_score(truth, scores > 0, beta=self.beta, sample_weight=sample_weight, zero_division=0.0)
-        return float(value)
+    def _make_measure(self) -> Measure:
+        return FBetaMeasure(self.beta)
 
 
 class GMeanClassifier(ThresholdBasedClassifier):
@@ -245,14 +227,5 @@ class GMeanClassifier(ThresholdBasedClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def _loss(self) -> Loss:
-        return FreeShift(GMean())
-
-    def _soft(self, width: float) -> Loss:
-        return SoftMeasure(GMean(), width)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        return best_measure(scores, data.positive, data.weight, GMean().measure)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return g_mean_score(np.asarray(y) == pos_label, scores > 0, sample_weight=sample_weight)
+    def _make_measure(self) -> Measure:
+        return GMeanMeasure()

@@ -8,22 +8,24 @@ from typing import Any
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
-from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure, solve_linear
+from rocmax.estimators._base import MeasureMixin
+from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.losses import (
+    Loss,
     PairwiseHinge,
     PartialAUCHinge,
     PartialAUCRamp,
     PartialAUCStructural,
-    PartialAUCTight,
 )
+from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import CCCP, LBFGS, Callback, Result, SmoothedNewton
 
 
-class PartialAUCClassifier(NormConstraintMixin, WindowMeasure, LinearScoreClassifier):
+class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximises the ROC curve between two false-positive rates.
 
     Parameters
@@ -188,8 +190,7 @@ class PartialAUCClassifier(NormConstraintMixin, WindowMeasure, LinearScoreClassi
             return refinement.run(refinement.best_start(), self.C, w0, callback)
         certified = SmoothedNewton(self.tol, self.max_iter)
         if self.loss in ("tight", "structural"):
-            loss = PartialAUCTight(*window) if self.loss == "tight" else PartialAUCStructural(*window)
-            return solve_linear(certified, loss, data, self.C, w0, callback)
+            return solve_linear(certified, self._convex_loss(), data, self.C, w0, callback)
         if self.loss == "hinge" and w0 is not None and w0.any():
             start = w0
         else:
@@ -205,10 +206,8 @@ class PartialAUCClassifier(NormConstraintMixin, WindowMeasure, LinearScoreClassi
         return self._descend(data, start, callback)
 
     def _minimize_constrained(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        window = (self.min_fpr, self.max_fpr)
-        loss = PartialAUCStructural(*window) if self.loss == "structural" else PartialAUCTight(*window)
-        result = self._fit_constrained(loss, data, w0, callback)
-        if self.loss != "auto" or window == (0.0, 1.0):
+        result = self._fit_constrained(self._convex_loss(), data, w0, callback)
+        if self.loss != "auto" or (self.min_fpr, self.max_fpr) == (0.0, 1.0):
             return result
         other = self._fit_constrained(PairwiseHinge(), data, w0, callback)
         better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
@@ -228,6 +227,14 @@ class PartialAUCClassifier(NormConstraintMixin, WindowMeasure, LinearScoreClassi
         objective = penalty.value(start) + penalty.C * value
         trace = [progress._replace(objective=objective) for progress in result.trace]
         return replace(result, w=start, objective=objective, trace=trace)
+
+    def _make_measure(self) -> Measure:
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
+
+    def _convex_loss(self) -> Loss:
+        if self.loss == "structural":
+            return PartialAUCStructural(self.min_fpr, self.max_fpr)
+        return self._make_measure().convex_loss()
 
     def _on_training_rows(self, data: TrainingSet, w: Array) -> float:
         return self._measure(data.positive, as_operator(data.X).matvec(w), data.weight, True)

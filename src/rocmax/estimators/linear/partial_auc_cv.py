@@ -12,11 +12,12 @@ from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
 from rocmax._window import check_window
-from rocmax.estimators.linear._base import LinearScoreClassifier, WindowMeasure
+from rocmax.estimators._base import MeasureMixin
+from rocmax.estimators.linear._base import LinearScoreClassifier
 from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
 from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement
-from rocmax.losses import PartialAUCRamp
+from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
 
@@ -27,7 +28,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 _CLOSE_STARTS = 0.5
 
 
-class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
+class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
 
     The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
@@ -174,13 +175,16 @@ class PartialAUCClassifierCV(WindowMeasure, LinearScoreClassifier):
         self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
         self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
         w = route.model()
-        loss = PartialAUCRamp(*window, width=STEP, margin=0.0).bind(data.positive, data.weight)
+        loss = self._make_measure().soft_loss(STEP).bind(data.positive, data.weight)
         objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
         trace = [Progress(objective, np.nan, 1)]
         if callback is not None:
             callback(trace[0])
         message = f"mean of the starts {self.starts_} and of C={self.averaged_Cs_.tolist()}"
         return Result(w, objective, np.nan, route.n_iter, True, message, trace)
+
+    def _make_measure(self) -> Measure:
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return training and held-out rows, as places among the rows of non-zero weight."""

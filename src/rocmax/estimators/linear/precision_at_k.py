@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._thresholds import at_top
-from rocmax._typing import Array
-from rocmax._validate import TrainingSet
-from rocmax._window import check_top, top_weight
+from rocmax._window import check_top
 from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
-from rocmax.losses import BreakEven, Loss, PrecisionAtK, SoftPrecision
-from rocmax.metrics import break_even_point, precision_at_k
+from rocmax.measures import BreakEvenPointMeasure, Measure, PrecisionAtKMeasure
 
 
 class PrecisionAtKClassifier(ThresholdBasedClassifier):
@@ -126,18 +122,8 @@ class PrecisionAtKClassifier(ThresholdBasedClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _loss(self) -> Loss:
-        return PrecisionAtK(self.k)
-
-    def _soft(self, width: float) -> Loss:
-        return SoftPrecision(self.k, width)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        total = float(scores.size if data.weight is None else data.weight.sum())
-        return at_top(scores, data.positive, data.weight, top_weight(self.k, total))
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return precision_at_k(y, scores, k=self.k, sample_weight=sample_weight, pos_label=pos_label)
+    def _make_measure(self) -> Measure:
+        return PrecisionAtKMeasure(self.k)
 
     def _remedy(self) -> str:
         if self.loss == "auto":
@@ -248,15 +234,5 @@ class BreakEvenClassifier(ThresholdBasedClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
 
-    def _loss(self) -> Loss:
-        return BreakEven()
-
-    def _soft(self, width: float) -> Loss:
-        return SoftPrecision(None, width)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        m = float(data.positive.sum() if data.weight is None else data.weight[data.positive].sum())
-        return at_top(scores, data.positive, data.weight, m)
-
-    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return break_even_point(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+    def _make_measure(self) -> Measure:
+        return BreakEvenPointMeasure()

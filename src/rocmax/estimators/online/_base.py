@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from rocmax._thresholds import best_youden
 from rocmax._typing import Array
 from rocmax._validate import check_block, check_number, check_training_set, random_source
 from rocmax.estimators.linear._base import LinearDecision
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import ROCAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.streaming.base import Memory, Method, RowBlock
 
@@ -22,6 +21,7 @@ from rocmax.streaming.base import Memory, Method, RowBlock
 _N_FOR_THRESHOLD = 10_000
 # Parameters of fit alone, and the seed, which counts at the start.
 _FREE = ("max_epochs", "tol", "random_state")
+_MEASURE = ROCAUCMeasure()
 
 
 class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
@@ -134,7 +134,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         if positive.all() or not positive.any():
             return 0.0
         X = stream.X if rows.size == stream.positive.size else stream.X[rows]
-        return best_youden(as_operator(X).matvec(weights), positive, None)
+        return _MEASURE.threshold(as_operator(X).matvec(weights), positive)
 
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return partial_auc_score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+        return _MEASURE.score(y, scores, sample_weight=sample_weight, pos_label=pos_label)

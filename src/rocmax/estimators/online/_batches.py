@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet
-from rocmax.estimators.online._measures import RANKING, plain_set
+from rocmax.measures import Measure
 from rocmax.streaming.sampling import Buffer, Reservoir, stack
 
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ _STREAM_ROWS = 5_000
 class Watch:
     """Held-out rows, and what was best on them.
 
+    Parameters
+    ----------
+    measure : Measure
+        What is watched.
+    data : TrainingSet
+        All rows.
+    rows : ndarray of int
+        The held-out ones.
+
     Attributes
     ----------
     best : tuple of ndarray and float
@@ -32,8 +41,8 @@ class Watch:
 
     _PATIENCE = 2
 
-    def __init__(self, estimator: MiniBatchClassifier, data: TrainingSet, rows: NDArray[np.intp]) -> None:
-        self._estimator, self._X, self._positive = estimator, data.X[rows], data.positive[rows]
+    def __init__(self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp]) -> None:
+        self._measure, self._X, self._positive = measure, data.X[rows], data.positive[rows]
         if np.unique(self._positive).size < 2:
             raise ValueError(
                 f"early_stopping needs both classes among the {rows.size} rows that are held out; raise "
@@ -45,8 +54,8 @@ class Watch:
     def should_stop(self, w: Array, b: float) -> bool:
         """Note the measure of these weights, whose intercept is kept with them; tell whether it no longer grows."""
         scores = self._X @ w
-        scores = scores - self._estimator._threshold(plain_set(self._X, self._positive), scores)
-        value = self._estimator._measure(self._positive, scores, None, True)
+        scores = scores - self._measure.threshold(scores, self._positive)
+        value = self._measure.score(self._positive, scores, pos_label=True)
         if value > self._largest:
             self._largest, self._waited, self.best = value, 0, (w.copy(), b)
         else:
@@ -57,10 +66,12 @@ class Watch:
 class StreamState:
     """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
 
-    def __init__(self, estimator: MiniBatchClassifier, steps: MiniBatchSteps, rng: np.random.RandomState) -> None:
+    def __init__(
+        self, estimator: MiniBatchClassifier, measure: Measure, steps: MiniBatchSteps, rng: np.random.RandomState
+    ) -> None:
         self.steps = steps
         self.n_skipped = 0
-        self._measure = estimator.measure
+        self._measure = measure
         self._rng = rng
         self._buffer = Buffer(estimator.buffer_size)
         self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
@@ -89,12 +100,12 @@ class StreamState:
             self._positives.add(X[positive], positive[positive], self._rng)
             self._n_negatives += int((~positive).sum())
 
-    def threshold(self, estimator: MiniBatchClassifier, w: Array) -> float:
+    def threshold(self, w: Array) -> float:
         """Return the threshold on the sample; zero while it has one class."""
         X, positive = self._sample.rows()
         if positive.all() or not positive.any():
             return 0.0
-        return estimator._threshold(plain_set(X, positive), X @ w)
+        return self._measure.threshold(X @ w, positive)
 
 
 def n_batches(n_rows: int, size: int) -> int:
@@ -102,10 +113,10 @@ def n_batches(n_rows: int, size: int) -> int:
     return max(1, round(n_rows / size))
 
 
-def with_sample(sample: Any, negatives: Any, measure: str, ratio: float) -> tuple[Any, Bools, Array | None]:
+def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> tuple[Any, Bools, Array | None]:
     """Return a batch of sampled positives and negatives, with weights if their ratio matters to the measure."""
     labels = np.arange(sample.shape[0] + negatives.shape[0]) < sample.shape[0]
     weight = None
-    if measure not in RANKING:
+    if measure.depends_on_class_ratio:
         weight = np.where(labels, ratio * negatives.shape[0] / sample.shape[0], 1.0)
     return stack([sample, negatives]), labels, weight

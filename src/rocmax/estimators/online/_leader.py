@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rocmax._typing import Bools
-from rocmax.estimators.online._carried_cuts import Growth, carry, class_sums, no_cuts, norm
-from rocmax.losses import Loss, PairwiseHinge, PartialAUCTight
+from rocmax.estimators.online._carried_cuts import GrowingRows, carry, class_sums, no_cuts
+from rocmax.losses import Loss
 from rocmax.operators import CountingOperator, as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Progress, Result, SmoothedNewton
@@ -53,12 +53,12 @@ class Leader:
             self.passes.append(0)
             return
         operator = CountingOperator(as_operator(self.X))
-        growth = Growth(self.X, operator, self.positive, operator.matvec(self.result.w), n_old, sums)
+        rows = GrowingRows(self.X, operator, self.positive, operator.matvec(self.result.w), n_old, sums)
         bound = loss.bind(self.positive)
-        scale = norm(loss, *growth.counts())
-        self._played += scale * bound.value_and_gradient(growth.scores)[0] - _loss_before(loss, growth)
-        kind = SmoothedNewton if isinstance(loss, PairwiseHinge | PartialAUCTight) else OCAS
-        solver = kind(tol, max_iter, carry(loss, self._cuts, growth))
+        scale = loss.sum_scale(*rows.counts())
+        self._played += scale * bound.value_and_gradient(rows.scores)[0] - _loss_before(loss, rows)
+        kind = SmoothedNewton if loss.has_curvature else OCAS
+        solver = kind(tol, max_iter, carry(loss, self._cuts, rows))
         self.result = solver.solve(operator, bound, SquaredL2(C), self.result.w, callback)
         self._cuts = self.result.cuts or self._cuts
         w = self.result.w
@@ -75,10 +75,10 @@ class Leader:
         self._sums = self._sums + class_sums(X, positive)
 
 
-def _loss_before(loss: Loss, growth: Growth) -> float:
-    """Return the sum of the loss on the old rows at the weights at hand; zero while there was one class."""
-    m, n = growth.counts(old=True)
+def _loss_before(loss: Loss, rows: GrowingRows) -> float:
+    """Return the sum of the loss on the old rows at the current weights; zero while there was one class."""
+    m, n = rows.counts(old=True)
     if not min(m, n):
         return 0.0
-    bound = loss.bind(growth.positive[: growth.n_old])
-    return norm(loss, m, n) * bound.value_and_gradient(growth.scores[: growth.n_old])[0]
+    bound = loss.bind(rows.positive[: rows.n_old])
+    return loss.sum_scale(m, n) * bound.value_and_gradient(rows.scores[: rows.n_old])[0]

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators.linear._base import LinearScoreClassifier
 from rocmax.estimators.online._leader import Leader
-from rocmax.estimators.online._measures import NamedMeasure, plain_set
+from rocmax.estimators.online._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
-from rocmax.losses import ContingencyLoss, FreeShift, Loss
+from rocmax.measures import Measure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result
 
@@ -21,7 +22,7 @@ from rocmax.solvers import Callback, Result
 _FREE = ("C", "tol", "max_iter", "n_batches", "random_state", "verbose")
 
 
-class FollowTheLeaderClassifier(NamedMeasure):
+class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     r"""Linear classifier that after each batch is the best one for all rows so far (FTRL).
 
     .. math:: w_{t+1} = \arg\min_w \; \tfrac12 |w|^2 + C \, R_{1:t}(Xw)
@@ -38,13 +39,15 @@ class FollowTheLeaderClassifier(NamedMeasure):
 
     Parameters
     ----------
-    measure : {"partial_auc", "auc", "precision_at_k", "break_even", "f_beta", "g_mean"}
-        What to train for. The partial AUC is that of the tight convex loss.
-    min_fpr, max_fpr : float
-        The window of the partial AUC.
-    k : float
-        Fraction of the rows for the precision at k.
-    beta : float
+    measure : str or Measure, default="partial_auc"
+        What to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
+        "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
+    min_fpr, max_fpr : float, default=0.0, 0.1
+        The window of the partial AUC; ``max_fpr`` is also the limit of "tpr_at_fpr".
+    k : int or float, default=0.1
+        For the precision at k: a float is a fraction of the rows, an integer a number of rows. ``fit`` takes a number
+        as a fraction of the rows that it is given; ``partial_fit``, where more rows may come, needs a fraction.
+    beta : float, default=1.0
         Weight of the recall in F-beta.
     C : float
         Weight of the loss.
@@ -130,7 +133,7 @@ class FollowTheLeaderClassifier(NamedMeasure):
 
     def __init__(
         self,
-        measure: str = "partial_auc",
+        measure: str | Measure = "partial_auc",
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
@@ -193,28 +196,24 @@ class FollowTheLeaderClassifier(NamedMeasure):
             The estimator.
         """
         self._check_parameters()
+        measure = self._stream_measure()
         block = check_block(self, X, y, classes, self.pos_label)
         if getattr(self, "_leader", None) is None:
             self.classes_ = block.classes
             self._begin(block.X.shape[1])
         check_unchanged(self, self._fixed)
-        self._take(block.X, block.positive, self._progress())
+        self._take(measure, block.X, block.positive, self._progress())
         result, rows = self._leader.result, self._leader
         sign = 1.0 if block.positive_index == 1 else -1.0
         threshold = 0.0
         if rows.has_both():
             self._warn(result)
-            threshold = self._threshold(plain_set(rows.X, rows.positive), as_operator(rows.X).matvec(result.w))
+            threshold = measure.threshold(as_operator(rows.X).matvec(result.w), rows.positive)
         self.coef_ = sign * result.w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
         self.objective_, self.dual_gap_ = result.objective, result.gap
         self.n_iter_, self.trace_ = result.n_iter, result.trace
         return self
-
-    def make_loss(self) -> Loss:
-        """Return the loss of the measure; where a shift of the scores changes it, at the best shift."""
-        loss = super().make_loss()
-        return FreeShift(loss) if isinstance(loss, ContingencyLoss) else loss
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -226,16 +225,20 @@ class FollowTheLeaderClassifier(NamedMeasure):
         self._leader = Leader(n_features)
         self._fixed = fixed_parameters(self, _FREE)
 
-    def _take(self, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
-        self._leader.take(X, positive, self.make_loss(), self.C, self.tol, self.max_iter, callback)
+    def _take(self, measure: Measure, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
+        self._leader.take(X, positive, measure.convex_loss(), self.C, self.tol, self.max_iter, callback)
         self.regret_, self.passes_ = np.array(self._leader.regret), np.array(self._leader.passes)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         order = random_source(self.random_state).permutation(data.positive.size)
+        measure = self._make_measure().as_fraction(order.size)
         self._begin(data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
-            self._take(data.X[part], data.positive[part], callback)
+            self._take(measure, data.X[part], data.positive[part], callback)
         return self._leader.result
 
     def _remedy(self) -> str:
-        return self._batch_twin()._remedy()
+        return (
+            "The optimum of the convex loss of this measure is at zero weights, as it is on hard data. The batch "
+            'classifiers with loss="auto" do not collapse.'
+        )

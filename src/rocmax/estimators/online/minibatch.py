@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators.linear._base import LinearScoreClassifier
 from rocmax.estimators.online._batches import StreamState, Watch, n_batches, with_sample
-from rocmax.estimators.online._measures import NamedMeasure
+from rocmax.estimators.online._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
+from rocmax.measures import Measure
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps
 
@@ -25,7 +27,7 @@ _FEWEST_PASSES = 5
 _FREE = ("passes", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
-class MiniBatchClassifier(NamedMeasure):
+class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
 
     Each batch of ``buffer_size`` rows gives one step along a subgradient of the loss on that batch alone,
@@ -43,13 +45,15 @@ class MiniBatchClassifier(NamedMeasure):
 
     Parameters
     ----------
-    measure : {"partial_auc", "auc", "precision_at_k", "break_even", "f_beta", "g_mean"}
-        What to train for. The partial AUC is that of the tight convex loss.
-    min_fpr, max_fpr : float
-        The window of the partial AUC.
-    k : float
-        Fraction of the rows for the precision at k.
-    beta : float
+    measure : str or Measure, default="partial_auc"
+        What to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
+        "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
+    min_fpr, max_fpr : float, default=0.0, 0.1
+        The window of the partial AUC; ``max_fpr`` is also the limit of "tpr_at_fpr".
+    k : int or float, default=0.1
+        For the precision at k: a float is a fraction of the rows, an integer a number of rows. ``fit`` takes a number
+        as a fraction of the rows that it is given; ``partial_fit``, where more rows may come, needs a fraction.
+    beta : float, default=1.0
         Weight of the recall in F-beta.
     passes : int, optional
         Passes of ``fit`` over the data; by default 5, or more on small samples, so that there are 500 steps.
@@ -111,7 +115,7 @@ class MiniBatchClassifier(NamedMeasure):
     >>> model = MiniBatchClassifier("f_beta", random_state=0).fit(X, y)
     >>> round(model.score(X, y), 2)
     0.66
-    >>> stream = MiniBatchClassifier("auc", reservoir_size=200, random_state=0)
+    >>> stream = MiniBatchClassifier("roc_auc", reservoir_size=200, random_state=0)
     >>> for start in range(0, 20000, 700):
     ...     stream = stream.partial_fit(X[start : start + 700], y[start : start + 700], classes=[0, 1])
     >>> stream.n_steps_
@@ -124,7 +128,7 @@ class MiniBatchClassifier(NamedMeasure):
 
     def __init__(
         self,
-        measure: str = "partial_auc",
+        measure: str | Measure = "partial_auc",
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
@@ -194,11 +198,13 @@ class MiniBatchClassifier(NamedMeasure):
             The estimator.
         """
         self._check_parameters()
+        measure = self._stream_measure()
         block = check_block(self, X, y, classes, self.pos_label)
         first = not hasattr(self, "_stream")
         if first:
             self.classes_ = block.classes
-            self._stream = StreamState(self, self.make_steps(block.X.shape[1]), random_source(self.random_state))
+            steps = self.make_steps(measure, block.X.shape[1])
+            self._stream = StreamState(self, measure, steps, random_source(self.random_state))
             self._fixed = fixed_parameters(self, _FREE)
             self.n_iter_ = 0
         check_unchanged(self, self._fixed)
@@ -212,7 +218,7 @@ class MiniBatchClassifier(NamedMeasure):
             sign = 1.0 if block.positive_index == 1 else -1.0
             w = stream.steps.mean_w
             self.coef_ = sign * w[np.newaxis, :]
-            self.intercept_ = np.array([-sign * stream.threshold(self, w)])
+            self.intercept_ = np.array([-sign * stream.threshold(w)])
         return self
 
     def _check_parameters(self) -> None:
@@ -227,25 +233,26 @@ class MiniBatchClassifier(NamedMeasure):
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction needs to be above 0 and below 1; got {self.validation_fraction!r}")
 
-    def make_steps(self, n_features: int) -> MiniBatchSteps:
+    def make_steps(self, measure: Measure, n_features: int) -> MiniBatchSteps:
         """Return the steps before the first one."""
         radius = np.inf if self.radius is None else self.radius
-        return MiniBatchSteps(self.make_loss(), n_features, self.eta, radius)
+        return MiniBatchSteps(measure.convex_loss().with_intercept(), n_features, self.eta, radius)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         rng = random_source(self.random_state)
         order = rng.permutation(data.positive.size)
         held = round(self.validation_fraction * order.size) if self.early_stopping else 0
-        watch = Watch(self, data, order[:held]) if held else None
+        measure = self._make_measure().as_fraction(order.size)
+        watch = Watch(measure, data, order[:held]) if held else None
         rows = order[held:]
         if held and np.unique(data.positive[rows]).size < 2:
             raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
         per_pass = n_batches(rows.size, self.buffer_size)
         passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
-        steps, trace = self.make_steps(data.X.shape[1]), []
+        steps, trace = self.make_steps(measure, data.X.shape[1]), []
         n_skipped = 0
         for n_iter in range(1, passes + 1):
-            for X, positive, weight in self._batches(data, rows, rng):
+            for X, positive, weight in self._batches(measure, data, rows, rng):
                 if positive.all() or not positive.any():
                     n_skipped += 1
                 else:
@@ -257,25 +264,26 @@ class MiniBatchClassifier(NamedMeasure):
                 break
         if watch is not None:
             steps.restart(*watch.best)
-        self._begin_stream(data, steps, rng, n_skipped)
+        self._begin_stream(measure, data, steps, rng, n_skipped)
         w, b = steps.mean_w.copy(), steps.mean_b
         scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
         seen = data.positive[order[:_THRESHOLD_ROWS]]
-        objective = self.make_loss().bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
+        loss = measure.convex_loss().with_intercept()
+        objective = loss.bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
         trace[-1] = trace[-1]._replace(objective=objective)
         return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
 
     def _begin_stream(
-        self, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
+        self, measure: Measure, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
     ) -> None:
         """Keep what ``partial_fit`` needs to go on from these steps."""
-        stream = StreamState(self, steps, rng)
+        stream = StreamState(self, measure, steps, rng)
         stream.n_skipped = n_skipped
         stream.remember(data.X, data.positive)
         self._stream, self.n_steps_, self.n_skipped_ = stream, steps.n_steps, n_skipped
 
     def _batches(
-        self, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
+        self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
     ) -> Iterator[tuple[Any, Bools, Array | None]]:
         """Yield the batches of one pass."""
         rows = rng.permutation(rows)
@@ -288,13 +296,14 @@ class MiniBatchClassifier(NamedMeasure):
         negatives = rows[~data.positive[rows]]
         ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
         for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.buffer_size))):
-            # All positives are at hand: the next ones each time, as one sample for a whole pass would bias the pass.
+            # All positives are in memory: the next ones each time, as one sample for a whole pass would bias the pass.
             sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
-            yield with_sample(data.X[sample], data.X[part], self.measure, ratio)
+            yield with_sample(data.X[sample], data.X[part], measure, ratio)
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        measure, positive = self._make_measure().as_fraction(scores.size), data.positive
         if scores.size > _THRESHOLD_ROWS:
             kept = random_source(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
-            if np.unique(data.positive[kept]).size == 2:
-                data, scores = data._replace(positive=data.positive[kept]), scores[kept]
-        return super()._threshold(data, scores)
+            if np.unique(positive[kept]).size == 2:
+                positive, scores = positive[kept], scores[kept]
+        return measure.threshold(scores, positive)

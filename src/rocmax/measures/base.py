@@ -1,0 +1,118 @@
+"""The contract of a measure: its score, the losses that train for it and its threshold."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar
+
+from rocmax._typing import Array, Bools
+from rocmax.losses import Loss
+from rocmax.metrics.registry import METRICS, Metric
+
+
+class Measure(ABC):
+    """What a classifier is judged by.
+
+    A subclass is a frozen dataclass whose fields are the parameters of the measure. It may be passed to every estimator
+    with a parameter ``measure``, to :func:`rocmax.metrics.make_scorer`, and to the intervals and tests by resampling.
+
+    Attributes
+    ----------
+    name : str
+        Name of the measure.
+    trainable : bool
+        Whether there are losses that train for the measure.
+    depends_on_class_ratio : bool
+        Whether the value changes with the share of positives. A sample of the positives then needs weights.
+    """
+
+    name: ClassVar[str]
+    trainable: ClassVar[bool] = True
+    depends_on_class_ratio: ClassVar[bool] = True
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def metric(self) -> Metric:
+        """The function that computes the measure; a measure of your own returns a :class:`Metric` of its own."""
+        return METRICS[self.name]
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The measure in words, for tables and reports."""
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a parameter is a number of rows, so that the measure depends on the size of the sample."""
+        return False
+
+    def as_fraction(self, n_rows: float) -> Measure:
+        """Return the measure with numbers of rows turned into fractions of ``n_rows``, for use on parts of a sample.
+
+        Parameters
+        ----------
+        n_rows : float
+            Number of rows of the whole sample, or their total weight.
+
+        Returns
+        -------
+        Measure
+            The measure; itself if no parameter is a number of rows.
+        """
+        return self
+
+    def score(self, y_true: Any, decision: Any, *, sample_weight: Any = None, pos_label: Any = None) -> float:
+        """Return the value of the measure.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Two classes.
+        decision : array-like of shape (n_samples,)
+            Scores minus the threshold: a value above 0 predicts the positive class. A measure of the ranking does not
+            depend on the threshold.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of copies of each row.
+        pos_label : object, default=None
+            The positive class; the larger label if None.
+
+        Returns
+        -------
+        float
+            The value. Higher is better, unless ``metric.greater_is_better`` is False.
+        """
+        return self.metric.of_decision(y_true, decision, sample_weight, pos_label, **self.params)
+
+    def convex_loss(self) -> Loss:
+        """Return the convex loss that trains for the measure; it does not change with a shift of the scores."""
+        raise self._no_loss()
+
+    def soft_loss(self, width: float) -> Loss:
+        """Return the bounded loss that trains for the measure; its step has the given width in the scores."""
+        raise self._no_loss()
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the threshold on training scores that suits the measure."""
+        raise self._no_loss()
+
+    @classmethod
+    def check_trainable(cls) -> None:
+        """Raise ValueError if no loss trains for the measure, and list the measures that have one."""
+        if not cls.trainable:
+            raise cls._no_loss()
+
+    @classmethod
+    def _no_loss(cls) -> ValueError:
+        # The list of measures is made of the classes that are derived from this one.
+        from rocmax.measures.registry import measure_names
+
+        names = ", ".join(measure_names(trainable=True))
+        return ValueError(
+            f"a measure to train for must be one of {names}; got {cls.name!r}, which has no loss and serves scorers, "
+            "intervals and comparisons only"
+        )

@@ -1,0 +1,188 @@
+"""Measures of the ROC curve: areas under a part of it, and single points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from rocmax import losses
+from rocmax._thresholds import at_fpr, best_youden
+from rocmax._typing import Array, Bools
+from rocmax._window import check_rate, check_region, check_window
+from rocmax.measures.base import Measure
+
+
+@dataclass(frozen=True)
+class ROCAUCMeasure(Measure):
+    """Area under the ROC curve; the threshold maximises TPR - FPR.
+
+    Examples
+    --------
+    >>> from rocmax.measures import find_measure
+    >>> measure = find_measure("roc_auc")
+    >>> measure.score([0, 1, 0, 1], [0.1, 0.4, 0.2, 0.3])
+    1.0
+    """
+
+    name: ClassVar[str] = "roc_auc"
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        return "AUC"
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the pairwise hinge."""
+        return losses.PairwiseHinge()
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the ramp on all pairs."""
+        return losses.PartialAUCRamp(0.0, 1.0, width, margin=0.0)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the threshold with the largest TPR - FPR."""
+        return best_youden(scores, positive, weight)
+
+
+@dataclass(frozen=True)
+class PartialAUCMeasure(Measure):
+    """Partial AUC on a range of false-positive rates.
+
+    Parameters
+    ----------
+    min_fpr : float, default=0.0
+        Lower end of the range.
+    max_fpr : float, default=1.0
+        Upper end of the range; the threshold is the lowest one whose false-positive rate is at most this.
+    standardize : bool, default=False
+        Whether the score is on McClish's scale, see :func:`rocmax.metrics.partial_auc_score`.
+    definition : {"area", "count"}, default="area"
+        What the score is, see there. Neither this nor ``standardize`` changes the training.
+
+    Examples
+    --------
+    >>> from rocmax.measures import PartialAUCMeasure
+    >>> measure = PartialAUCMeasure(max_fpr=0.1)
+    >>> measure.convex_loss()
+    PartialAUCTight(min_fpr=0.0, max_fpr=0.1)
+    """
+
+    min_fpr: float = 0.0
+    max_fpr: float = 1.0
+    standardize: bool = False
+    definition: Literal["area", "count"] = "area"
+
+    name: ClassVar[str] = "partial_auc"
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        kind = "standardized " if self.standardize else ""
+        counted = ", count of pairs" if self.definition == "count" else ""
+        return f"{kind}partial AUC, FPR {self.min_fpr:g} to {self.max_fpr:g}{counted}"
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the tight convex surrogate."""
+        return losses.PartialAUCTight(self.min_fpr, self.max_fpr)
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the ramp on the pairs in the range."""
+        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
+        return at_fpr(scores, positive, weight, self.max_fpr)
+
+
+@dataclass(frozen=True)
+class TwoWayPartialAUCMeasure(Measure):
+    """Area under the ROC curve above a true-positive rate and left of a false-positive rate; not for training.
+
+    Parameters
+    ----------
+    min_tpr : float
+        Lower edge of the region.
+    max_fpr : float
+        Right edge of the region.
+    """
+
+    min_tpr: float
+    max_fpr: float
+
+    name: ClassVar[str] = "two_way_partial_auc"
+    trainable: ClassVar[bool] = False
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_region(self.min_tpr, self.max_fpr)
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        return f"two-way partial AUC, TPR >= {self.min_tpr:g}, FPR <= {self.max_fpr:g}"
+
+
+@dataclass(frozen=True)
+class TPRAtFPRMeasure(Measure):
+    """True-positive rate at a limit on the false-positive rate; trained for by the partial AUC below the limit.
+
+    Parameters
+    ----------
+    max_fpr : float
+        The limit.
+    """
+
+    max_fpr: float
+
+    name: ClassVar[str] = "tpr_at_fpr"
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_rate("max_fpr", self.max_fpr)
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        return f"TPR at FPR <= {self.max_fpr:g}"
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the tight convex surrogate of the partial AUC below the limit."""
+        return losses.PartialAUCTight(0.0, self.max_fpr)
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the ramp on the pairs below the limit."""
+        return losses.PartialAUCRamp(0.0, self.max_fpr, width, margin=0.0)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
+        return at_fpr(scores, positive, weight, self.max_fpr)
+
+
+@dataclass(frozen=True)
+class FPRAtTPRMeasure(Measure):
+    """False-positive rate at a required true-positive rate, where lower is better; not for training.
+
+    Parameters
+    ----------
+    min_tpr : float
+        The required rate.
+    """
+
+    min_tpr: float
+
+    name: ClassVar[str] = "fpr_at_tpr"
+    trainable: ClassVar[bool] = False
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_rate("min_tpr", self.min_tpr)
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        return f"FPR at TPR >= {self.min_tpr:g}"
