@@ -48,6 +48,7 @@ _HOMES = (
     "rocmax.kernels.gram.",
     "rocmax.kernels.nystroem.",
     "rocmax.losses.",
+    "rocmax.measures.",
     "rocmax.streaming.sampling.",
     "rocmax.solvers.",
     "rocmax.streaming.",
