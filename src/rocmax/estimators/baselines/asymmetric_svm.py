@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel._base import KernelClassifier
+from rocmax.estimators.kernel.base import KernelClassifier
 from rocmax.kernels.offset_newton import OffsetNewton
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel._base import KernelClassifier
+from rocmax.estimators.kernel.base import KernelClassifier
 from rocmax.kernels.pair_newton import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress

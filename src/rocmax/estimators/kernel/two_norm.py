@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel._base import KernelClassifier
+from rocmax.estimators.kernel.base import KernelClassifier
 
 # Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
 # warns if it ends there.

@@ -7,8 +7,8 @@ import numpy as np
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators._base import MeasureMixin
-from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._refinement import ThresholdRefinement
+from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
 from rocmax.solvers import OCAS, Callback, Result
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators._base import MeasureMixin
-from rocmax.estimators.linear._base import LinearScoreClassifier, solve_linear
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
+from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton

@@ -13,10 +13,10 @@ from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
 from rocmax._window import check_window
 from rocmax.estimators._base import MeasureMixin
-from rocmax.estimators.linear._base import LinearScoreClassifier
 from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
 from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement
+from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._typing import Array
 from rocmax._validate import check_block, check_number, check_training_set, random_source
-from rocmax.estimators.linear._base import LinearDecision
+from rocmax.estimators.linear.base import LinearDecision
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.measures import ROCAUCMeasure
 from rocmax.operators import as_operator
