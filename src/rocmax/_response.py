@@ -18,7 +18,12 @@ def class_scores(estimator: Any, X: Any, index: int) -> Array:
 
 
 def towards(response: NDArray[Any], index: int) -> Array:
-    """Turn what a classifier answers into scores for ``classes_[index]``."""
+    """Turn what a classifier answers into scores for ``classes_[index]``, or such scores into decisions."""
     if response.ndim == 2:
         return response[:, index].astype(np.float64)
-    return (response if index == 1 else -response).astype(np.float64)
+    return direction(index) * response.astype(np.float64, copy=False)
+
+
+def direction(index: int) -> float:
+    """Return the factor between decisions, positive for ``classes_[1]``, and scores for ``classes_[index]``."""
+    return 1.0 if index == 1 else -1.0

@@ -87,10 +87,10 @@ def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], in
 def find_classes(y: NDArray[Any], pos_label: Any) -> tuple[NDArray[Any], int]:
     """Return the two classes and the place of the positive one."""
     classes = np.unique(y)
-    return classes, _positive_index(classes, pos_label)
+    return classes, positive_index(classes, pos_label)
 
 
-def _positive_index(classes: NDArray[Any], pos_label: Any) -> int:
+def positive_index(classes: NDArray[Any], pos_label: Any) -> int:
     """Return the place of the positive class among two."""
     if classes.size > 2:
         raise ValueError(f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}")
@@ -195,7 +195,7 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
     given = known if classes is None else np.unique(classes)
     if given is None:
         raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
-    index = _positive_index(given, pos_label)
+    index = positive_index(given, pos_label)
     X, y = _check_input(estimator, X, y, reset=known is None)
     X = _check_size(estimator, X)
     if known is not None and not np.array_equal(given, known):

@@ -12,7 +12,9 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from rocmax import __version__
 from rocmax._atomic import same_file, write_file
+from rocmax._response import direction
 from rocmax._typing import Array
+from rocmax._validate import positive_index
 from rocmax.model_io import load_fitted
 from rocmax.workflow.tables import MISSING
 
@@ -173,7 +175,7 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
         raise ValueError(f"only linear models of `rocmax fit` can be exported as ONNX; got {type(classifier).__name__}")
-    sign = 1.0 if classifier.classes_[1] == about["positive"] else -1.0
+    sign = direction(positive_index(classifier.classes_, about["positive"]))
     coef = sign * classifier.coef_[0]
     constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
     table = pipeline.named_steps["table"]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from rocmax._response import direction, towards
 from rocmax._rounding import join_ties, score_error
 from rocmax._typing import Array
-from rocmax._validate import TrainingSet, check_rows, check_training_set
+from rocmax._validate import TrainingSet, check_rows, check_training_set, positive_index
 from rocmax.measures import Measure, ROCAUCMeasure
 
 
@@ -67,10 +68,8 @@ class Decision(ABC):
         """
         decision = self.decision_function(X)
         decision = join_ties(decision, self._decision_error(X, decision))
-        positive = self.classes_[1] if self.pos_label is None else self.pos_label
-        if positive != self.classes_[1]:
-            decision = -decision
-        return self._measure(y, decision, sample_weight, positive)
+        index = positive_index(self.classes_, self.pos_label)
+        return self._measure(y, towards(decision, index), sample_weight, self.classes_[index])
 
     @abstractmethod
     def _decision_error(self, X: Any, decision: Array) -> Array:
@@ -146,8 +145,8 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _sign(self) -> float:
-        """Return -1 where a high score speaks for ``classes_[0]``."""
-        return -1.0 if self.pos_label is not None and self.pos_label != self.classes_[1] else 1.0
+        """Return the factor between scores for the positive class and decisions."""
+        return direction(positive_index(self.classes_, self.pos_label))
 
     @abstractmethod
     def _learn(self, data: TrainingSet) -> Array:

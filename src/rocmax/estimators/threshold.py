@@ -150,7 +150,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.confidence is None:
             self.threshold_ = at_fpr(scores, positive, None, self.max_fpr)
         else:
-            k, self.violation_bound_ = _order(self.n_negatives_, self.max_fpr, 1 - self.confidence)
+            k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, 1 - self.confidence)
             self.threshold_ = above_order(scores, positive, k)
         return self
 
@@ -170,7 +170,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self, "threshold_")
         index = self._positive_index()
         margin = class_scores(self.estimator_, X, index) - self.threshold_
-        return margin if index == 1 else -margin
+        return towards(margin, index)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.
@@ -234,7 +234,7 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
 
 
-def _order(n_negatives: int, max_fpr: float, delta: float) -> tuple[int, float]:
+def order_statistic(n_negatives: int, max_fpr: float, delta: float) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic violates the limit with probability at most ``delta``."""
     needed = math.ceil(math.log(delta) / math.log1p(-max_fpr) - 1e-9)
     if n_negatives < needed:

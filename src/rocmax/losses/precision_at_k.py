@@ -146,13 +146,26 @@ class BoundTop(BoundLoss):
         # Labelling a positive lowers the error by 1 / k.
         lowered = s.copy()
         lowered[self.positive] -= 1.0 / (self.k * self._scale)
-        rows = lowered.copy() if self._present is None else lowered[self._present]
-        level, part = CumulativeScores(rows, self._weight).cut(self.k)
-        taken = (lowered > level).astype(np.float64)
-        taken[lowered == level] = part
+        taken, level = self._labelled(lowered)
         taken *= self.weight
         # Differences to the level keep the sums small; both sides weigh what they weigh.
         labelled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
         referred = float(self._reference @ np.where(self._reference > 0, s - level, 0.0))
         referred += float(self._reference.sum()) * level
         return 1.0 + self._scale * (labelled - referred), self._scale * (taken - self._reference)
+
+    def _labelled(self, scores: Array) -> tuple[Array, float]:
+        if self._present is None:
+            return label_top(scores, self.k, self._weight)
+        taken = np.zeros_like(scores)
+        taken[self._present], level = label_top(scores[self._present], self.k, self._weight)
+        return taken, level
+
+
+def label_top(scores: Array, k: float, weight: Array | None = None) -> tuple[Array, float]:
+    """Return which share of each row is labelled positive if the top of weight ``k`` is, and the lowest score there.
+
+    Tied rows are labelled alike.
+    """
+    level, part = CumulativeScores(scores.copy(), weight).cut(k)
+    return np.where(scores == level, part, (scores > level).astype(np.float64)), level

@@ -19,7 +19,7 @@ from rocmax.cli._warned import hushed
 from rocmax.data import DataError, read_columns, read_table
 from rocmax.data.errors import check_columns
 from rocmax.estimators import FPRThresholdClassifier
-from rocmax.estimators.threshold import _order
+from rocmax.estimators.threshold import order_statistic
 from rocmax.metrics import make_scorer
 from rocmax.workflow.evaluation import window_measure
 from rocmax.workflow.tables import Target, column_kinds, make_model, make_target, tuning_grid
@@ -102,7 +102,7 @@ def fit(training: Training, options: Options) -> Fitted:
     train, test = _split(training, options)
     if options.confidence is not None:
         # Too few negatives are refused before the long work.
-        _order(int((~training.target.is_positive[test]).sum()), options.window[1], 1 - options.confidence)
+        order_statistic(int((~training.target.is_positive[test]).sum()), options.window[1], 1 - options.confidence)
     model, tuning = _fit_rows(training, options, train)
     if options.window != (0.0, 1.0):
         model = FPRThresholdClassifier(

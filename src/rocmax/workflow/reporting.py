@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from rocmax._atomic import write_file
+from rocmax._response import towards
+from rocmax._validate import positive_index
 from rocmax.data import DataError
 from rocmax.report import ReportModel, TestData, render
 from rocmax.workflow.evaluation import Scored, score_file
@@ -81,8 +83,7 @@ def _top_features(pipeline: Any, positive: str) -> list[tuple[str, float]]:
     classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
     if not hasattr(classifier, "coef_"):
         return []
-    sign = 1.0 if classifier.classes_[1] == positive else -1.0
-    weights = sign * classifier.coef_[0]
+    weights = towards(classifier.coef_[0], positive_index(classifier.classes_, positive))
     named = hasattr(table, "transformers_")
     names = (
         [name.partition("__")[2] for name in table.get_feature_names_out()]

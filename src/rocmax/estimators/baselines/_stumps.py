@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rocmax._typing import Array
-from rocmax.estimators._base import ScoredClassifier
 
 # Gains this close, relatively, are equal: rounding must not choose between features.
 _DUST = 1e-10
@@ -65,14 +64,9 @@ def midpoint(low: float, high: float) -> float:
     return float(middle) if low <= middle < high else float(low)
 
 
-class StumpEnsemble(ScoredClassifier):
-    """A sum of weighted stumps."""
-
-    stumps_: list[Stump]
-    weights_: Array
-
-    def _scores(self, X: Any) -> Array:
-        scores = np.zeros(X.shape[0])
-        for stump, weight in zip(self.stumps_, self.weights_, strict=True):
-            scores += weight * stump(X)
-        return scores
+def stump_scores(stumps: list[Stump], weights: Array, X: Array) -> Array:
+    """Return the weighted sum of stumps for each row."""
+    scores = np.zeros(X.shape[0])
+    for stump, weight in zip(stumps, weights, strict=True):
+        scores += weight * stump(X)
+    return scores

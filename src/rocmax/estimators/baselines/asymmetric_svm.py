@@ -10,11 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel.base import KernelClassifier
+from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.kernel.base import KernelMixin
 from rocmax.kernels.offset_newton import OffsetNewton
 
 
-class AsymmetricSVC(KernelClassifier):
+class AsymmetricSVC(KernelMixin, ScoredClassifier):
     r"""Support vector machine for few false positives: a core of positives, and negatives outside it (asymmetric SVM).
 
     Minimises over the functions of the kernel's space and the level :math:`\rho` of the core

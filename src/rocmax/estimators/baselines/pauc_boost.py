@@ -11,14 +11,15 @@ from rocmax._rounding import join_ties
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window, window_end
-from rocmax.estimators.baselines._stumps import SortedFeatures, StumpEnsemble
+from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 from rocmax.measures import Measure, PartialAUCMeasure
 
 # pAUCBoost tries the stumps of this many features, those along which the partial AUC rises fastest.
 _CANDIDATES = 10
 
 
-class PAUCBoostClassifier(StumpEnsemble):
+class PAUCBoostClassifier(ScoredClassifier):
     r"""Boosted decision stumps that maximise the partial area under the ROC curve (after pAUCBoost).
 
     The direction of each round comes from a smooth partial AUC,
@@ -113,6 +114,9 @@ class PAUCBoostClassifier(StumpEnsemble):
             trace.append(reached)
         self.stumps_, self.weights_, self.train_partial_auc_ = stumps, np.array(weights), np.array(trace)
         return scores
+
+    def _scores(self, X: Any) -> Array:
+        return stump_scores(self.stumps_, self.weights_, X)
 
     def _area(self, data: TrainingSet, scores: Array) -> float:
         return self._measure(data.positive, join_ties(scores), data.weight, True)

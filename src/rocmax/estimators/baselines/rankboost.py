@@ -8,13 +8,14 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.baselines._stumps import SortedFeatures, StumpEnsemble
+from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 
 # A stump that ranks all pairs rightly would get an infinite weight.
 _LARGEST_RATE = 1.0 - 1e-6
 
 
-class RankBoostClassifier(StumpEnsemble):
+class RankBoostClassifier(ScoredClassifier):
     r"""Boosted decision stumps that maximise the area under the ROC curve (RankBoost, bipartite form).
 
     Lowers the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, one stump at a time. The
@@ -86,3 +87,6 @@ class RankBoostClassifier(StumpEnsemble):
             weights.append(weight)
         self.stumps_, self.weights_, self.train_loss_ = stumps, np.array(weights), np.array(losses)
         return scores
+
+    def _scores(self, X: Any) -> Array:
+        return stump_scores(self.stumps_, self.weights_, X)

@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rocmax._response import direction, towards
 from rocmax._typing import Array
-from rocmax._validate import TrainingSet
-from rocmax.estimators._base import ScoredClassifier
+from rocmax._validate import TrainingSet, positive_index
 from rocmax.kernels.gram import Kernel, check_gram_memory
 
 # A coefficient below this share of the largest one is zero but for rounding.
 _DUST = 1e-10
 
 
-class KernelClassifier(ScoredClassifier):
-    """What kernel machines share: the Gram matrix, the support, and scores from them."""
+class KernelMixin:
+    """What kernel machines share: the Gram matrix, the support, and scores from them.
 
+    Comes before ``ScoredClassifier`` among the bases.
+    """
+
+    classes_: NDArray[Any]
+    pos_label: Any
     kernel: Any
     gamma: str | float
     degree: int
@@ -26,7 +32,7 @@ class KernelClassifier(ScoredClassifier):
     takes_sparse = True
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of ScoredClassifier
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -42,7 +48,7 @@ class KernelClassifier(ScoredClassifier):
         """Store the rows whose coefficient is not zero; signs speak for ``classes_[1]``."""
         used = np.flatnonzero(np.abs(coefficients) > _DUST * np.abs(coefficients).max(initial=0.0))
         self.support_ = data.rows[used]
-        self.dual_coef_ = self._sign() * coefficients[used][np.newaxis, :]
+        self.dual_coef_ = direction(data.positive_index) * coefficients[used][np.newaxis, :]
         if self.kernel != "precomputed":
             self.support_vectors_ = data.X[used]
 
@@ -53,4 +59,4 @@ class KernelClassifier(ScoredClassifier):
             return np.zeros(X.shape[0])
         else:
             values = self._kernel.between(X, self.support_vectors_)
-        return self._sign() * np.asarray(values @ self.dual_coef_[0], dtype=np.float64)
+        return towards(values @ self.dual_coef_[0], positive_index(self.classes_, self.pos_label))

@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel.base import KernelClassifier
+from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.kernel.base import KernelMixin
 from rocmax.kernels.pair_newton import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
@@ -21,7 +22,7 @@ from rocmax.solvers.base import Callback, Progress
 _MAX_LISTED = 250_000
 
 
-class ROCSVC(KernelClassifier):
+class ROCSVC(KernelMixin, ScoredClassifier):
     r"""Support vector machine that maximises the area under the ROC curve (ROC-SVM), with a kernel.
 
     Minimises over the functions of the kernel's space

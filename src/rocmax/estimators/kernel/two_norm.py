@@ -9,14 +9,15 @@ from sklearn.svm import SVC
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators.kernel.base import KernelClassifier
+from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.kernel.base import KernelMixin
 
 # Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
 # warns if it ends there.
 _MAX_LIBSVM = 1_000_000
 
 
-class TwoNormSVC(KernelClassifier):
+class TwoNormSVC(KernelMixin, ScoredClassifier):
     r"""Support vector machine with squared slacks (2-norm SVM), by way of scikit-learn's libsvm.
 
     Minimises :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. That is

@@ -8,19 +8,24 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators._base import MeasureMixin
 from rocmax.estimators.linear._refinement import ThresholdRefinement
-from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
+from rocmax.estimators.linear.base import solve_linear
 from rocmax.solvers import OCAS, Callback, Result
 
 
-class ThresholdBasedClassifier(MeasureMixin, LinearScoreClassifier):
-    """Linear classifier for a measure of decisions: a soft version of it, or a convex bound with a certified gap."""
+class ThresholdBasedMixin(MeasureMixin):
+    """Two ways to fit a measure of decisions: a soft version of it, or a convex bound with a certified gap.
+
+    Comes before ``LinearScoreClassifier`` among the bases.
+    """
 
     loss: str
     C: float
     start_C: float  # noqa: N815 - the C of the start
+    tol: float
+    max_iter: int
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]  # of LinearScoreClassifier
         check_number("C", self.C, above=0.0)
         check_number("start_C", self.start_C, above=0.0)
         check_choice("loss", self.loss, ("auto", "convex"))

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from rocmax._response import direction
 from rocmax._rounding import join_ties, product_error, score_error
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
@@ -22,8 +23,8 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
-class LinearDecision(Decision):
-    """Decisions of a linear model with a threshold."""
+class LinearDecision:
+    """Decisions of a linear model with a threshold; comes before ``Decision`` among the bases."""
 
     coef_: Array
     intercept_: Array
@@ -50,7 +51,7 @@ class LinearDecision(Decision):
         return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
 
 
-class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
+class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
     """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
 
     tol: float
@@ -77,7 +78,7 @@ class LinearScoreClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         data = check_training_set(self, X, y, sample_weight, self.pos_label)
-        sign = 1.0 if data.positive_index == 1 else -1.0
+        sign = direction(data.positive_index)
         start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
         if start is not None and start.size != data.X.shape[1]:
             raise ValueError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from rocmax._validate import check_number
-from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
+from rocmax.estimators.linear._threshold_based import ThresholdBasedMixin
+from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.measures import FBetaMeasure, GMeanMeasure, Measure
 
 
-class FBetaClassifier(ThresholdBasedClassifier):
+class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
     Last, the threshold is moved to where the training rows have the best :math:`F_\beta`.
@@ -128,7 +129,7 @@ class FBetaClassifier(ThresholdBasedClassifier):
         return FBetaMeasure(self.beta)
 
 
-class GMeanClassifier(ThresholdBasedClassifier):
+class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the geometric mean of the rates of both classes that are predicted right.
 
     Last, the threshold is moved to where the training rows have the best G-mean.

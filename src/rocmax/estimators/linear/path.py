@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
+from rocmax._response import direction, towards
 from rocmax._typing import Array
-from rocmax._validate import TrainingSet, check_number, check_training_set
+from rocmax._validate import TrainingSet, check_number, check_training_set, positive_index
 from rocmax.estimators.linear._constraint import make_constraint
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
@@ -82,18 +83,17 @@ class PartialAUCPath:
         ndarray of shape (n_radii,)
             Partial AUC.
         """
-        positive = self.classes[1] if self.pos_label is None else self.pos_label
-        sign = 1.0 if positive == self.classes[1] else -1.0
+        index = positive_index(self.classes, self.pos_label)
         operator = as_operator(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
 
         def measure(w: Array) -> float:
             return partial_auc_score(
                 y,
-                sign * operator.matvec(w),
+                towards(operator.matvec(w), index),
                 min_fpr=self.min_fpr,
                 max_fpr=self.max_fpr,
                 sample_weight=sample_weight,
-                pos_label=positive,
+                pos_label=self.classes[index],
             )
 
         return np.array([measure(w) for w in self.coefs])
@@ -202,7 +202,7 @@ def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> Partia
     if not coefs.any():
         text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
-    sign = 1.0 if data.positive_index == 1 else -1.0
+    sign = direction(data.positive_index)
     return PartialAUCPath(
         radii=radii,
         coefs=sign * coefs,

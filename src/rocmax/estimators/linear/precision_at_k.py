@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from rocmax._window import check_top
-from rocmax.estimators.linear._threshold_based import ThresholdBasedClassifier
+from rocmax.estimators.linear._threshold_based import ThresholdBasedMixin
+from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.measures import BreakEvenPointMeasure, Measure, PrecisionAtKMeasure
 
 
-class PrecisionAtKClassifier(ThresholdBasedClassifier):
+class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision among the ``k`` highest scores.
 
     A row is predicted positive if its score is among what were the top ``k`` of the training rows.
@@ -135,7 +136,7 @@ class PrecisionAtKClassifier(ThresholdBasedClassifier):
         )
 
 
-class BreakEvenClassifier(ThresholdBasedClassifier):
+class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision-recall break-even point.
 
     As many training rows as there are positives are predicted positive.

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import check_block, check_number, check_training_set, random_source
+from rocmax.estimators._base import Decision
 from rocmax.estimators.linear.base import LinearDecision
 from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
 from rocmax.measures import ROCAUCMeasure
@@ -24,7 +26,7 @@ _FREE = ("max_epochs", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
-class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
+class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
     """Run a streaming method over the rows, all at once or block by block; choose a threshold."""
 
     max_epochs: int
@@ -121,7 +123,7 @@ class StochasticClassifier(LinearDecision, ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__}: the steps left the range of floating point; standardise the features, or "
                 "scale the rows to length one"
             )
-        sign = 1.0 if positive_index == 1 else -1.0
+        sign = direction(positive_index)
         # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
         self.coef_ = sign * weights[np.newaxis, :]
         self.intercept_ = np.array([-sign * self._threshold(stream, weights)])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators.linear.base import LinearScoreClassifier
@@ -204,7 +205,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         check_unchanged(self, self._fixed)
         self._take(measure, block.X, block.positive, self._progress())
         result, rows = self._leader.result, self._leader
-        sign = 1.0 if block.positive_index == 1 else -1.0
+        sign = direction(block.positive_index)
         threshold = 0.0
         if rows.has_both():
             self._warn(result)

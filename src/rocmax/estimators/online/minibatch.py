@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._response import direction
 from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
 from rocmax.estimators.linear.base import LinearScoreClassifier
@@ -215,7 +216,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.n_steps_, self.n_skipped_ = stream.steps.n_steps, stream.n_skipped
         self.dual_gap_ = np.nan
         if first or self.n_steps_ > before:
-            sign = 1.0 if block.positive_index == 1 else -1.0
+            sign = direction(block.positive_index)
             w = stream.steps.mean_w
             self.coef_ = sign * w[np.newaxis, :]
             self.intercept_ = np.array([-sign * stream.threshold(w)])

@@ -13,8 +13,8 @@ from rocmax.streaming.pairs import PairSteps
 from rocmax.streaming.saddle import SaddlePoint
 
 
-class _PairClassifier(StochasticClassifier):
-    """Constructor and checks that PSAM and ASAM share."""
+class _PairParameters:
+    """What PSAM and ASAM share; comes before ``StochasticClassifier`` among the bases."""
 
     _proximal: bool
 
@@ -44,7 +44,7 @@ class _PairClassifier(StochasticClassifier):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]  # of StochasticClassifier
         check_number("gamma", self.gamma, above=0.0)
         check_number("rskip", self.rskip, above=0, integer=True)
         check_number("askip", self.askip, above=0, integer=True)
@@ -67,7 +67,7 @@ class _PairClassifier(StochasticClassifier):
         stream.remember()
 
 
-class PSAMClassifier(_PairClassifier):
+class PSAMClassifier(_PairParameters, StochasticClassifier):
     r"""Proximal stochastic AUC maximisation.
 
     Minimises the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
@@ -148,7 +148,7 @@ class PSAMClassifier(_PairClassifier):
     _proximal = True
 
 
-class ASAMClassifier(_PairClassifier):
+class ASAMClassifier(_PairParameters, StochasticClassifier):
     r"""Accelerated stochastic AUC maximisation: plain gradient steps of a smooth hinge on pairs.
 
     As :class:`PSAMClassifier`, with the gradient of the hinge that is quadratic between 0 and 1:
