@@ -92,7 +92,7 @@ def test_a_value_that_skops_cannot_write_is_named(tmp_path):
 
 def packed(path, content, **header):
     described = {
-        "format": 1,
+        "format": 2,
         "rocmax": "0.1.0",
         "scikit-learn": __import__("sklearn").__version__,
         "about": {},
@@ -172,9 +172,9 @@ def test_other_versions(tmp_path):
     X, y = rows()
     content = skops.io.dumps(AUCClassifier().fit(X, y))
     with pytest.raises(
-        ModelFileError, match=r"saved by rocmax 9\.0 in file format 2; this is rocmax .* reads format 1"
+        ModelFileError, match=r"saved by rocmax 9\.0 in file format 3; this is rocmax .* reads format 2"
     ):
-        rocmax.load(packed(tmp_path / "m.rocmax", content, format=2, rocmax="9.0"))
+        rocmax.load(packed(tmp_path / "m.rocmax", content, format=3, rocmax="9.0"))
     path = packed(tmp_path / "m.rocmax", content, **{"scikit-learn": "1.2.0"})
     with pytest.warns(UserWarning, match=r"saved with scikit-learn 1\.2\.0"):
         rocmax.load(path)

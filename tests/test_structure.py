@@ -81,9 +81,10 @@ def test_no_private_module_of_another_package_is_imported(path):
 
 def test_the_sign_rule_for_pos_label_is_written_once():
     # -1 where a high score indicates classes_[0]: every other place calls this function.
-    places = []
-    for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.IfExp) and {ast.unparse(node.body), ast.unparse(node.orelse)} == {"1.0", "-1.0"}:
-                places.append(str(path.relative_to(ROOT)))
+    places = [
+        str(path.relative_to(ROOT))
+        for path in sorted(ROOT.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.IfExp) and {ast.unparse(node.body), ast.unparse(node.orelse)} == {"1.0", "-1.0"}
+    ]
     assert places == ["_response.py"]

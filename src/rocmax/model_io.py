@@ -17,10 +17,11 @@ from scipy import sparse
 
 import rocmax
 from rocmax._atomic import write_file
+from rocmax._public import set_public_module
 from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
 # Changes when older files can no longer be read.
-FORMAT = 1
+FORMAT = 2
 # What `rocmax fit` keeps with a model, and the other commands need.
 FACTS = frozenset(
     [
@@ -42,16 +43,17 @@ FACTS = frozenset(
         "fitted",
     ]
 )
-# Where the classes that models are made of live: estimators, and what a stream keeps between its batches.
+# Public modules of the classes that models are made of: estimators, their parts, and what a stream keeps between its
+# batches. A file names a class by one of these, never by the file that defines it.
 _HOMES = (
-    "rocmax.estimators.",
-    "rocmax.kernels.gram.",
-    "rocmax.kernels.nystroem.",
-    "rocmax.losses.",
-    "rocmax.measures.",
-    "rocmax.streaming.sampling.",
-    "rocmax.solvers.",
-    "rocmax.streaming.",
+    "rocmax",
+    "rocmax.estimators",
+    "rocmax.kernels",
+    "rocmax.losses",
+    "rocmax.measures",
+    "rocmax.penalties",
+    "rocmax.solvers",
+    "rocmax.streaming",
 )
 # Rows that a model keeps; skops reads them as arrays, whatever private module of SciPy their class is in.
 _SPARSE = ("csr_array", "csr_matrix")
@@ -246,7 +248,7 @@ def _is_ours(name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     if name == "numpy.dtype" or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
         return True
-    if not name.startswith(_HOMES):
+    if module not in _HOMES:
         return False
     try:
         found = getattr(importlib.import_module(module), attribute, None)
@@ -261,3 +263,6 @@ def _skops() -> Any:
     except ImportError as error:
         raise ImportError(f"saving and loading models needs skops: pip install 'rocmax[cli]' ({error})") from error
     return skops.io
+
+
+set_public_module("rocmax", globals(), ("load", "save"))

@@ -11,6 +11,8 @@ from scipy import linalg, sparse
 
 from rocmax._typing import Array
 
+__all__ = ["MatrixOperator", "Operator", "as_operator"]
+
 # Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows.
 _FEW = 0.2
 
@@ -82,9 +84,39 @@ class CountingOperator:
 
 
 def as_operator(X: Any) -> Operator:
-    """Return ``X`` as an operator: a NumPy array, a SciPy CSR matrix or array, or an operator already."""
-    if isinstance(X, np.ndarray) or sparse.issparse(X):
+    """Return data as an operator, which is what solvers take.
+
+    Parameters
+    ----------
+    X : ndarray, SciPy sparse matrix or array, or Operator, of shape (n_samples, n_features)
+        The data. Floating-point numbers are used in their own precision, without a copy; integers are converted
+        once, and sparse formats other than CSR to CSR. An operator of your own (with ``shape``, ``matvec``, ``rmatvec``
+        and ``rows``) is returned itself.
+
+    Returns
+    -------
+    Operator
+        The operator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.operators import as_operator
+    >>> as_operator(np.array([[1, 2], [3, 4]])).matvec(np.array([1.0, 0.5]))
+    array([2., 5.])
+    """
+    if sparse.issparse(X):
+        return MatrixOperator(X.tocsr())
+    if isinstance(X, np.ndarray):
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise ValueError(f"X must be a 2-D array of numbers; got {X.ndim} dimensions and dtype {X.dtype}")
         return MatrixOperator(X)
+    missing = [name for name in ("shape", "matvec", "rmatvec", "rows") if not hasattr(X, name)]
+    if missing:
+        raise TypeError(
+            f"X must be a NumPy array, a SciPy sparse matrix or an operator; got {type(X).__name__}, which has no "
+            + ", ".join(missing)
+        )
     return X
 
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from rocmax import FPRThresholdClassifier, PartialAUCClassifier
-from rocmax.estimators.threshold import _order
+from rocmax.estimators.threshold import order_statistic
 
 
 class Given(ClassifierMixin, BaseEstimator):
@@ -51,9 +51,9 @@ def test_the_order_is_the_smallest_that_the_paper_allows(n, limit, delta):
     allowed = [k for k in range(1, n + 1) if slow_bound(k, n, limit) <= delta * (1 + 1e-9)]  # a tie counts
     if not allowed:
         with pytest.raises(ValueError, match=f"held-out negatives; got {n}"):
-            _order(n, limit, delta)
+            order_statistic(n, limit, delta)
     else:
-        k, bound = _order(n, limit, delta)
+        k, bound = order_statistic(n, limit, delta)
         assert k == allowed[0]
         assert bound == pytest.approx(slow_bound(k, n, limit), rel=1e-6)
 
@@ -65,9 +65,9 @@ def test_too_few_negatives_are_counted_in_the_message():
         ValueError, match=r"at most 0.01 with confidence 0.95 needs at least 299 held-out negatives; got 30"
     ):
         FPRThresholdClassifier(LogisticRegression(), 0.01, confidence=0.95, random_state=0).fit(X, y)
-    assert _order(299, 0.01, 0.05)[0] == 299
+    assert order_statistic(299, 0.01, 0.05)[0] == 299
     with pytest.raises(ValueError, match="299"):
-        _order(298, 0.01, 0.05)
+        order_statistic(298, 0.01, 0.05)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
@@ -132,7 +132,7 @@ def test_ties_at_the_order_statistic_stay_below():
     scores = np.repeat([0.0, 1.0, 2.0], [20, 20, 10])[:, None]
     y = np.r_[np.zeros(49), 1]
     model = FPRThresholdClassifier(Given().fit(scores, y), 0.3, confidence=0.9, cv="prefit").fit(scores, y)
-    k, _ = _order(49, 0.3, 0.1)
+    k, _ = order_statistic(49, 0.3, 0.1)
     assert np.sort(scores[:49, 0])[k - 1] == 1.0
     assert model.predict([[1.0], [2.0]]).tolist() == [0, 1]
 

@@ -6,7 +6,10 @@ booleans as float64 with NaN for missing values, text as strings, dates as dates
 
 from __future__ import annotations
 
+from rocmax._public import set_public_module
 from rocmax.data._read import Table, iter_batches, read_columns, read_table
 from rocmax.data.errors import DataError
 
 __all__ = ["DataError", "Table", "iter_batches", "read_columns", "read_table"]
+
+set_public_module("rocmax.data", globals(), __all__)

@@ -1,5 +1,6 @@
 """Losses on scores: what to minimise so that a measure of the ranking or of the decisions grows."""
 
+from rocmax._public import set_public_module
 from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, GMean
 from rocmax.losses.free_shift import FreeShift
@@ -32,3 +33,5 @@ __all__ = [
     "SoftMeasure",
     "SoftPrecision",
 ]
+
+set_public_module("rocmax.losses", globals(), __all__)

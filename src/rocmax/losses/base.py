@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocmax._params import Parameters
 from rocmax._typing import Array, Index
 from rocmax.losses.growth import GrownCuts, Growth
 
@@ -116,6 +117,10 @@ class BoundLoss(ABC):
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
         raise TypeError(f"{type(self).__name__} has no Hessian products")
 
+    def has(self, method: str) -> bool:
+        """Tell whether this loss implements an optional method: ``curvature``, ``hessian_product`` or ``split``."""
+        return getattr(type(self), method) is not getattr(BoundLoss, method)
+
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex bound losses whose difference is this loss."""
         if self.convex:
@@ -168,6 +173,9 @@ class Loss(ABC):
     shift_invariant: ClassVar[bool] = True
     batch_unbiased: ClassVar[bool]
     has_curvature: ClassVar[bool] = False
+
+    get_params = Parameters.get_params
+    with_params = Parameters.with_params
 
     @abstractmethod
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
@@ -227,6 +235,10 @@ class Tilted(BoundLoss):
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
         """Affine minorant of the tilted loss."""
         return self._add(scores, *self._base.smoothed(scores, width))
+
+    def has(self, method: str) -> bool:
+        """Tell what the base implements."""
+        return self._base.has(method)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Curvature of the base; an affine function has none."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
+from rocmax._public import set_public_module
 from rocmax.metrics.areas import partial_auc_score, two_way_partial_auc_score
 from rocmax.metrics.bootstrap import Comparison, bootstrap_interval, bootstrap_test
 from rocmax.metrics.decisions import f_beta_score, g_mean_score, weighted_relative_accuracy
@@ -34,3 +35,5 @@ __all__ = [
     "two_way_partial_auc_score",
     "weighted_relative_accuracy",
 ]
+
+set_public_module("rocmax.metrics", globals(), __all__)

@@ -1,5 +1,6 @@
 """Penalties on the weights of a linear model: added to the loss, or as a set that the weights must stay in."""
 
+from rocmax._public import set_public_module
 from rocmax.penalties.balls import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.penalties.groups import group_labels
 from rocmax.penalties.quadratic import SquaredL2, Unpenalized
@@ -14,3 +15,5 @@ __all__ = [
     "Unpenalized",
     "group_labels",
 ]
+
+set_public_module("rocmax.penalties", globals(), __all__)

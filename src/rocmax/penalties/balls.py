@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.penalties.groups import group_labels
 
@@ -26,10 +27,16 @@ class Ball(ABC):
     ----------
     sparse : bool
         Whether the set has corners, at which weights are exactly zero.
+    rotation_invariant : bool
+        Whether a rotation of the weights changes nothing, so that a solver may work in the span of the rows.
     """
 
     radius: float
     sparse: ClassVar[bool] = True
+    rotation_invariant: ClassVar[bool] = False
+
+    get_params = Parameters.get_params
+    with_params = Parameters.with_params
 
     def __post_init__(self) -> None:
         if not (0 < self.radius < np.inf):
@@ -59,6 +66,10 @@ class Ball(ABC):
         """Return the number of features (groups of features for a group ball) whose weights are not zero."""
         return int(np.count_nonzero(w))
 
+    def for_features(self, n_features: int) -> Ball:
+        """Return the set for this number of features; only groups depend on it."""
+        return self
+
 
 @dataclass(frozen=True)
 class L2Ball(Ball):
@@ -73,6 +84,7 @@ class L2Ball(Ball):
     """
 
     sparse: ClassVar[bool] = False
+    rotation_invariant: ClassVar[bool] = True
 
     def value(self, w: Array) -> float:
         """Return the Euclidean norm."""
@@ -218,8 +230,9 @@ class GroupBall(Ball):
         Size of the set, above zero.
     groups : array-like of shape (n_features,), or list of array-likes of int
         One label per feature, or one array of feature indices per group; see :func:`group_labels`.
-    n_features : int
-        Number of features.
+    n_features : int, default=None
+        Number of features. With None the groups stay unchecked until :meth:`for_features` gives the number, as
+        estimators do in ``fit``; until then nothing can be projected.
 
     References
     ----------
@@ -235,15 +248,32 @@ class GroupBall(Ball):
     """
 
     groups: Any
-    n_features: int
-    label: NDArray[np.intp] = field(init=False, repr=False)
+    n_features: int | None = None
+    _label: NDArray[np.intp] | None = field(init=False, repr=False)
     n_groups: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        label = group_labels(self.groups, self.n_features)
-        object.__setattr__(self, "label", label)
-        object.__setattr__(self, "n_groups", int(label.max()) + 1)
+        label = None if self.n_features is None else group_labels(self.groups, self.n_features)
+        object.__setattr__(self, "_label", label)
+        object.__setattr__(self, "n_groups", 0 if label is None else int(label.max()) + 1)
+
+    @property
+    def label(self) -> NDArray[np.intp]:
+        """The number of the group of each feature."""
+        if self._label is None:
+            raise ValueError(
+                "GroupBall must know the number of features; got n_features=None: pass it, or use for_features"
+            )
+        return self._label
+
+    def for_features(self, n_features: int) -> GroupBall:
+        """Return the set for this number of features."""
+        if self.n_features is None:
+            return GroupBall(self.radius, self.groups, n_features)
+        if self.n_features != n_features:
+            raise ValueError(f"GroupBall has n_features={self.n_features}; got data with {n_features} features")
+        return self
 
     def n_used(self, w: Array) -> int:
         """Return the number of groups whose weights are not all zero."""

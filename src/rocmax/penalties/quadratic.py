@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._params import Parameters
+
 
 @dataclass(frozen=True)
-class SquaredL2:
+class SquaredL2(Parameters):
     """``1/2 |w|^2`` next to ``C`` times the loss, as in every support vector machine.
 
     Parameters
     ----------
-    C : float
+    C : float, default=1.0
         Weight of the loss.
+
+    Attributes
+    ----------
+    rotation_invariant : bool
+        Whether a rotation of the weights changes nothing, so that a solver may work in the span of the rows.
     """
 
     C: float = 1.0
+    rotation_invariant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (0 < self.C < np.inf):
@@ -34,10 +43,11 @@ class SquaredL2:
 
 
 @dataclass(frozen=True)
-class Unpenalized:
+class Unpenalized(Parameters):
     """No penalty on the weights, for a loss that holds the scores in place by itself."""
 
     C: float = 1.0
+    rotation_invariant: ClassVar[bool] = True
 
     def value(self, w: NDArray[np.float64]) -> float:
         """Return 0."""

@@ -1,8 +1,11 @@
 """Solvers: from coefficients to weights, with a certificate where there can be one."""
 
+from rocmax._public import set_public_module
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
+from rocmax.solvers.choice import choose_solver
 from rocmax.solvers.lbfgs import LBFGS
+from rocmax.solvers.minibatch import MiniBatchSteps
 from rocmax.solvers.ocas import OCAS
 from rocmax.solvers.projected_subgradient import ProjectedSubgradient
 from rocmax.solvers.proximal_bundle import ProximalBundle
@@ -15,6 +18,7 @@ __all__ = [
     "OCAS",
     "Callback",
     "Cuts",
+    "MiniBatchSteps",
     "Progress",
     "ProjectedSubgradient",
     "ProximalBundle",
@@ -22,4 +26,7 @@ __all__ = [
     "SmoothedNewton",
     "Solver",
     "TruncatedNewton",
+    "choose_solver",
 ]
+
+set_public_module("rocmax.solvers", globals(), __all__)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
-from rocmax.penalties import SquaredL2
+from rocmax.penalties import Ball
 
 
 class Progress(NamedTuple):
@@ -75,28 +75,77 @@ class Result:
 
 
 class Solver(Protocol):
-    """Anything that minimises ``1/2 |w|^2 + C loss(X w)``; a solver over a ball takes the ball as its penalty."""
+    """Anything that minimises ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
+
+    Which penalties a solver handles, :func:`require` checks.
+    """
 
     def solve(
         self,
         operator: Operator,
         loss: BoundLoss,
-        penalty: SquaredL2,
+        penalty: Any,
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it."""
 
 
-def require(loss: BoundLoss, solver: str, *, convex: bool = False, smooth: bool = False) -> None:
-    """Refuse a loss that a solver cannot serve, and say which can."""
-    name = type(loss).__name__
-    if convex and not loss.convex:
-        raise ValueError(
-            f"{solver} needs a convex loss, and {name} is not; use LBFGS, or CCCP for a difference of convex losses"
-        )
-    if smooth and not loss.smooth:
-        raise ValueError(f"{solver} needs a smooth loss, and {name} is not; use SmoothedNewton")
+# What a solver can need of a loss besides being convex or smooth, and how to do without it.
+_METHODS = {
+    "curvature": ("a loss with curvature", "has none", "OCAS"),
+    "hessian_product": (
+        "a loss with Hessian products",
+        "has none",
+        "SmoothedNewton or OCAS",
+    ),
+    "split": ("a difference of convex losses", "is not given as one", "LBFGS"),
+}
+
+
+def require(
+    solver: str,
+    loss: BoundLoss,
+    penalty: Any,
+    penalties: tuple[type, ...],
+    *,
+    convex: bool = False,
+    smooth: bool = False,
+    method: str | None = None,
+) -> None:
+    """Raise ValueError if a loss or a penalty does not fit a solver: what it needs, what it got, and what to use.
+
+    Parameters
+    ----------
+    solver : str
+        Name of the solver.
+    loss : BoundLoss
+        The loss.
+    penalty : object
+        The penalty.
+    penalties : tuple of type
+        Penalties that the solver handles.
+    convex, smooth : bool, default=False
+        Whether the loss must be convex, or smooth.
+    method : {"curvature", "hessian_product", "split"}, default=None
+        Optional method of the loss that the solver calls.
+    """
+    name, constraint = type(loss).__name__, isinstance(penalty, Ball)
+    problem = None
+    if not isinstance(penalty, penalties):
+        needed = " or ".join(kind.__name__ for kind in penalties)
+        other = "ProximalBundle" if constraint else "SmoothedNewton, OCAS or LBFGS"
+        problem = f"the penalty {needed}; got {type(penalty).__name__}; use {other}"
+    elif convex and not loss.convex:
+        other = "LBFGS, or CCCP for a difference of convex losses"
+        problem = f"a convex loss, and {name} is not; use {other}{', with SquaredL2' if constraint else ''}"
+    elif smooth and not loss.smooth:
+        problem = f"a smooth loss, and {name} is not; use SmoothedNewton"
+    elif method is not None and not loss.has(method):
+        needed, lack, other = _METHODS[method]
+        problem = f"{needed}, and {name} {lack}; use {other}"
+    if problem is not None:
+        raise ValueError(f"{solver} needs {problem}")
 
 
 def finish(

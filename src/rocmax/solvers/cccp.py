@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Tilted
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.base import Callback, Progress, Result
+from rocmax.solvers.base import Callback, Progress, Result, require
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 
 @dataclass(frozen=True)
-class CCCP:
+class CCCP(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
@@ -42,6 +44,7 @@ class CCCP:
     tol: float = 1e-3
     max_iter: int = 100
     inner_max_iter: int = 500
+    needs_start: ClassVar[bool] = True
 
     def solve(
         self,
@@ -55,6 +58,7 @@ class CCCP:
         inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
         if loss.convex:
             return inner.solve(operator, loss, penalty, w0, callback)
+        require("CCCP", loss, penalty, (SquaredL2,), method="split")
         plus, minus = loss.split()
         counted = CountingOperator(operator)
         w = inner.solve(counted, plus, penalty).w if w0 is None else np.array(w0, dtype=np.float64)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers.base import Callback, Progress, Result
+from rocmax.solvers.base import Callback, Progress, Result, require
 
 
 @dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
 
     For any loss, convex or not; a result is a point no worse than the start, without a certificate, and its gap is
@@ -31,6 +33,7 @@ class LBFGS:
 
     tol: float = 1e-6
     max_iter: int = 200
+    needs_start: ClassVar[bool] = True
 
     def solve(
         self,
@@ -41,6 +44,7 @@ class LBFGS:
         callback: Callback | None = None,
     ) -> Result:
         """Descend from ``w0``; zero weights are refused, because every pair ties there."""
+        require("LBFGS", loss, penalty, (SquaredL2, Unpenalized))
         if w0 is None or not np.any(w0):
             raise ValueError("LBFGS needs a start w0 other than zero: a bounded loss is flat there")
         op = CountingOperator(operator)

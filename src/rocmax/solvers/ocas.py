@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
@@ -13,7 +14,7 @@ from rocmax.solvers.base import Callback, Cuts, Result, require
 
 
 @dataclass(frozen=True)
-class OCAS:
+class OCAS(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cuts alone, with a certified duality gap.
 
     Each iteration minimises the cuts seen so far, searches the line from the best point to that minimiser, and takes
@@ -48,6 +49,6 @@ class OCAS:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
-        require(loss, "OCAS", convex=True)
+        require("OCAS", loss, penalty, (SquaredL2,), convex=True)
         run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         return run.iterate("OCAS", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

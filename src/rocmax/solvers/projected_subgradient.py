@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
@@ -17,7 +18,7 @@ from rocmax.solvers.proximal_bundle import FLOOR
 
 
 @dataclass(frozen=True)
-class ProjectedSubgradient:
+class ProjectedSubgradient(Parameters):
     r"""Minimise :math:`R(w)` over a ball by steps :math:`w_{t+1} = P_W(w_t - \frac{\eta_0}{\sqrt t} g_t)`.
 
     The best iterate is kept. Every subgradient is a cut, and so is the mean of the cuts, weighted by their steps;
@@ -68,7 +69,7 @@ class ProjectedSubgradient:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from the projection of ``w0`` (zero if None), never ending above it."""
-        require(loss, "ProjectedSubgradient", convex=True)
+        require("ProjectedSubgradient", loss, penalty, (Ball,), convex=True)
         op = CountingOperator(operator)
         w = np.zeros(op.shape[1]) if w0 is None else penalty.project(np.array(w0, dtype=np.float64))
         scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
@@ -26,7 +27,7 @@ _CUT_WEIGHTS, _FEWEST_CUTS, _MOST_CUTS = 4_000_000, 25, 100
 
 
 @dataclass(frozen=True)
-class ProximalBundle:
+class ProximalBundle(Parameters):
     r"""Minimise :math:`R(w)` over a ball for a convex loss, with a certified duality gap.
 
     Every subgradient is a cut :math:`R(w') \ge b + g \cdot w'`. The minimiser of the cuts near the best point, a small
@@ -76,7 +77,7 @@ class ProximalBundle:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from the projection of ``w0`` (zero if None), never ending above it, nor above zero weights."""
-        require(loss, "ProximalBundle", convex=True)
+        require("ProximalBundle", loss, penalty, (Ball,), convex=True)
         run = _BundleSteps(CountingOperator(operator), loss, penalty, w0)
         trace: list[Progress] = []
         smallest_gap, unmoved, highest = np.inf, 0, run.rise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
@@ -19,7 +20,7 @@ _ROUGH_GAP = 0.02
 
 
 @dataclass(frozen=True)
-class SmoothedNewton:
+class SmoothedNewton(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
 
     Each iteration takes a Newton step with a sampled Hessian on a smoothed loss, one pass over the data, and a
@@ -53,7 +54,7 @@ class SmoothedNewton:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
-        require(loss, "SmoothedNewton", convex=True)
+        require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
         run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         if self.cuts is not None:
             run.settle(0.3 * self.tol)

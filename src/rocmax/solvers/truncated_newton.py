@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
@@ -17,7 +18,7 @@ from rocmax.solvers.line_search import find_zero
 
 
 @dataclass(frozen=True)
-class TruncatedNewton:
+class TruncatedNewton(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton steps from conjugate gradients.
 
     The objective is strongly convex with modulus 1, so :math:`\frac12 |\nabla F(w)|^2` bounds the distance to
@@ -46,7 +47,7 @@ class TruncatedNewton:
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None), never ending above it."""
-        require(loss, "TruncatedNewton", convex=True, smooth=True)
+        require("TruncatedNewton", loss, penalty, (SquaredL2,), convex=True, smooth=True, method="hessian_product")
         op, C = CountingOperator(operator), penalty.C
         origin = Origin(op, loss)
         w, scores, rise, coefficients = np.zeros(op.shape[1]), np.zeros(op.shape[0]), 0.0, origin.coefficients

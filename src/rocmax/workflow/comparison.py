@@ -24,6 +24,7 @@ from sklearn.model_selection import (
 from sklearn.utils import _safe_indexing, indexable
 
 from rocmax._atomic import append_line, check_output
+from rocmax._public import set_public_module
 from rocmax._validate import random_source
 from rocmax.metrics import make_scorer
 from rocmax.workflow._identity import content_key
@@ -295,3 +296,6 @@ def _pandas() -> Any:
     except ImportError as error:
         raise ImportError(f"the table of a comparison needs pandas: pip install 'rocmax[data]' ({error})") from error
     return pandas
+
+
+set_public_module("rocmax", globals(), ("compare",))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
+from rocmax.estimators.linear.base import solve_linear
 from rocmax.losses import Loss
-from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.solvers import Callback, ProximalBundle, Result
 
@@ -48,23 +47,6 @@ def make_constraint(penalty: str, radius: float, l1_ratio: float, groups: Any, n
     return L2Ball(radius)
 
 
-def solve_constrained(
-    solver: ProximalBundle,
-    loss: Loss,
-    data: TrainingSet,
-    ball: Ball,
-    w0: Array | None = None,
-    callback: Callback | None = None,
-) -> Result:
-    """Minimise a loss over a ball; an L2 ball in the span of the rows, if that is smaller than the features' space."""
-    operator, bound = as_operator(data.X), loss.bind(data.positive, data.weight)
-    if not isinstance(ball, L2Ball):
-        return solver.solve(operator, bound, ball, w0, callback)
-    rotated, lower, lift = row_space(operator, data.X)
-    result = solver.solve(rotated, bound, ball, None if w0 is None else lower(w0), callback)
-    return replace(result, w=lift(result.w))
-
-
 class NormConstraintMixin:
     """The parameters of a ball, and a fit inside it."""
 
@@ -78,4 +60,4 @@ class NormConstraintMixin:
     def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         assert self.radius is not None
         ball = make_constraint(self.penalty, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
-        return solve_constrained(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)

@@ -9,6 +9,7 @@ from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators._base import MeasureMixin
 from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.estimators.linear.base import solve_linear
+from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Result
 
 
@@ -33,7 +34,8 @@ class ThresholdBasedMixin(MeasureMixin):
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         measure = self._make_measure()
         if self.loss == "convex":
-            return solve_linear(OCAS(self.tol, self.max_iter), measure.convex_loss(), data, self.C, w0, callback)
+            solver, loss = OCAS(self.tol, self.max_iter), measure.convex_loss()
+            return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
         refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
         return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
 

@@ -11,6 +11,7 @@ from rocmax.estimators.linear._constraint import NormConstraintMixin, check_cons
 from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
+from rocmax.penalties import SquaredL2
 from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton
 
 
@@ -131,7 +132,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         if self.radius is not None:
             return self._fit_constrained(loss, data, w0, callback)
         kind = SmoothedNewton if loss.has_curvature else TruncatedNewton
-        return solve_linear(kind(self.tol, self.max_iter), loss, data, self.C, w0, callback)
+        return solve_linear(kind(self.tol, self.max_iter), loss, data, SquaredL2(self.C), w0, callback)
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

@@ -17,9 +17,9 @@ from rocmax._rounding import join_ties, product_error, score_error
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
 from rocmax.estimators._base import Decision
-from rocmax.losses import Loss
+from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
-from rocmax.penalties import SquaredL2
+from rocmax.solvers import SmoothedNewton
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
@@ -143,12 +143,23 @@ def solve_linear(
     solver: Solver,
     loss: Loss,
     data: TrainingSet,
-    C: float,
+    penalty: Any,
     w0: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Run a solver on the rows at hand, in their own span if that is smaller than the space of features."""
-    operator, lower, lift = row_space(as_operator(data.X), data.X)
-    bound = loss.bind(data.positive, data.weight)
-    result = solver.solve(operator, bound, SquaredL2(C), None if w0 is None else lower(w0), callback)
+    """Run a solver on the current rows, in their own span if that is smaller than the space of features.
+
+    That changes nothing for a penalty that a rotation of the weights leaves as it is; others use the features.
+    """
+    operator, bound = as_operator(data.X), loss.bind(data.positive, data.weight)
+    if not penalty.rotation_invariant:
+        return solver.solve(operator, bound, penalty, w0, callback)
+    rotated, lower, lift = row_space(operator, data.X)
+    result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
     return replace(result, w=lift(result.w))
+
+
+def full_auc(data: TrainingSet, penalty: Any, tol: float, max_iter: int) -> Result:
+    """Fit the full AUC: where descents on losses that are not convex start."""
+    solver = SmoothedNewton(tol, max(max_iter, 100))
+    return solve_linear(solver, PairwiseHinge(), data, penalty)

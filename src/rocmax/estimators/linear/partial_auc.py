@@ -11,7 +11,7 @@ from rocmax._window import check_window
 from rocmax.estimators._base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
-from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
+from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import (
     Loss,
     PairwiseHinge,
@@ -188,19 +188,19 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         if self.loss == "auto":
             refinement = WindowRefinement(data, window, self.tol, self.max_iter)
             return refinement.run(refinement.best_start(), self.C, w0, callback)
-        certified = SmoothedNewton(self.tol, self.max_iter)
+        certified, penalty = SmoothedNewton(self.tol, self.max_iter), SquaredL2(self.C)
         if self.loss in ("tight", "structural"):
-            return solve_linear(certified, self._convex_loss(), data, self.C, w0, callback)
+            return solve_linear(certified, self._convex_loss(), data, penalty, w0, callback)
         if self.loss == "hinge" and w0 is not None and w0.any():
             start = w0
         else:
-            full = solve_linear(SmoothedNewton(self.tol, max(self.max_iter, 100)), PairwiseHinge(), data, self.C)
+            full = full_auc(data, penalty, self.tol, self.max_iter)
             if not full.w.any():
                 return full
             start = full.w
         if self.loss == "hinge":
             solver = CCCP(self.tol, self.max_iter, self.max_iter)
-            return solve_linear(solver, PartialAUCHinge(*window), data, self.C, start, callback)
+            return solve_linear(solver, PartialAUCHinge(*window), data, penalty, start, callback)
         if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
             start = w0
         return self._descend(data, start, callback)
@@ -218,11 +218,11 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
         For a small ``C`` the penalty pulls the weights to zero and beyond: a lower objective, and a worse ranking.
         """
-        loss = PartialAUCRamp(self.min_fpr, self.max_fpr)
-        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, self.C, start, callback)
+        loss, penalty = PartialAUCRamp(self.min_fpr, self.max_fpr), SquaredL2(self.C)
+        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
         if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
             return result
-        penalty, scores = SquaredL2(self.C), as_operator(data.X).matvec(start)
+        scores = as_operator(data.X).matvec(start)
         value = loss.bind(data.positive, data.weight).value_and_gradient(scores)[0]
         objective = penalty.value(start) + penalty.C * value
         trace = [progress._replace(objective=objective) for progress in result.trace]

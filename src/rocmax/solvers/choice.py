@@ -1,0 +1,60 @@
+"""Which solver fits a loss and a penalty."""
+
+from __future__ import annotations
+
+from rocmax.losses.base import BoundLoss
+from rocmax.penalties import Ball, SquaredL2, Unpenalized
+from rocmax.solvers.base import Solver
+from rocmax.solvers.cccp import CCCP
+from rocmax.solvers.lbfgs import LBFGS
+from rocmax.solvers.ocas import OCAS
+from rocmax.solvers.proximal_bundle import ProximalBundle
+from rocmax.solvers.smoothed_newton import SmoothedNewton
+from rocmax.solvers.truncated_newton import TruncatedNewton
+
+
+def choose_solver(
+    loss: BoundLoss, penalty: SquaredL2 | Unpenalized | Ball, tol: float = 1e-3, max_iter: int = 500
+) -> Solver:
+    """Return a solver that fits a loss and a penalty.
+
+    A norm constraint goes to :class:`ProximalBundle`. With :class:`~rocmax.penalties.SquaredL2`, a smooth convex loss
+    with Hessian products goes to :class:`TruncatedNewton`, a convex loss with curvature to :class:`SmoothedNewton`,
+    another convex loss to :class:`OCAS`, a difference of convex losses to :class:`CCCP`, and any other loss to
+    :class:`LBFGS`.
+
+    Parameters
+    ----------
+    loss : BoundLoss
+        The loss, with its labels.
+    penalty : SquaredL2, Unpenalized or Ball
+        The penalty.
+    tol : float, default=1e-3
+        Tolerance of the solver.
+    max_iter : int, default=500
+        Largest number of iterations of the solver.
+
+    Returns
+    -------
+    Solver
+        The solver.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PairwiseHinge, PartialAUCRamp
+    >>> from rocmax.penalties import L1Ball, SquaredL2
+    >>> from rocmax.solvers import choose_solver
+    >>> choose_solver(PairwiseHinge().bind([0, 1]), SquaredL2(), tol=1e-4)
+    SmoothedNewton(tol=0.0001, max_iter=500, cuts=None)
+    >>> choose_solver(PairwiseHinge().bind([0, 1]), L1Ball(2.0))
+    ProximalBundle(tol=0.001, max_iter=500)
+    >>> choose_solver(PartialAUCRamp().bind([0, 1]), SquaredL2())
+    LBFGS(tol=0.001, max_iter=500)
+    """
+    if isinstance(penalty, Ball):
+        return ProximalBundle(tol, max_iter)
+    if not loss.convex:
+        return CCCP(tol, max_iter, max_iter) if loss.has("split") else LBFGS(tol, max_iter)
+    if loss.smooth and loss.has("hessian_product"):
+        return TruncatedNewton(tol, max_iter)
+    return SmoothedNewton(tol, max_iter) if loss.has("curvature") else OCAS(tol, max_iter)
