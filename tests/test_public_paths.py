@@ -147,7 +147,7 @@ def test_a_file_of_the_first_format_is_refused_with_both_numbers():
         rocmax.load(FILES / "partial_auc_format_1.rocmax")
 
 
-# Examples in docstrings: doctest looks for a class in the module that the class names, not in the file that defines it.
+# Examples in docstrings: doctest looks for an object in the module that it names, not in the file that defines it.
 
 
 def definitions_with_examples():
@@ -162,7 +162,7 @@ def definitions_with_examples():
 
 
 def found_by_pytest():
-    """Return the names whose examples ``--doctest-modules`` finds: in the file, or in the package that is their home."""
+    """Return the names whose examples ``--doctest-modules`` finds, in the file or in the package that is their home."""
     names = set()
     for path in ROOT.rglob("*.py"):
         if path.name == "__main__.py":
@@ -174,16 +174,16 @@ def found_by_pytest():
     return names
 
 
-# The classes that rocmax exports, which it imports when they are asked for.
+# What rocmax itself exports, and imports when it is asked for.
 LATE = sorted(
-    (value for value in set(PUBLIC.values()) if inspect.isclass(value) and value.__module__ == "rocmax"),
+    (value for value in set(PUBLIC.values()) if value.__module__ == "rocmax"),
     key=lambda value: value.__name__,
 )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", LATE, ids=lambda kind: kind.__name__)
-def test_examples_of_the_classes_that_rocmax_exports(kind):
+def test_examples_of_what_rocmax_exports(kind):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     runner = doctest.DocTestRunner(optionflags=flags)
     report = []

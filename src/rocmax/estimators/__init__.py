@@ -1,7 +1,7 @@
 """Estimators in scikit-learn's manner."""
 
 from rocmax._public import set_public_module
-from rocmax.estimators.baselines._stumps import Stump
+from rocmax.estimators.baselines import Stump
 from rocmax.estimators.baselines.asymmetric_svm import AsymmetricSVC
 from rocmax.estimators.baselines.auc_tree import AUCTreeClassifier
 from rocmax.estimators.baselines.greedy_pairs import GreedyPairClassifier
@@ -16,8 +16,7 @@ from rocmax.estimators.linear.partial_auc_cv import PartialAUCClassifierCV
 from rocmax.estimators.linear.path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.linear.precision_at_k import BreakEvenClassifier, PrecisionAtKClassifier
 from rocmax.estimators.linear.score_classifier import ScoreClassifier
-from rocmax.estimators.online._batches import StreamState
-from rocmax.estimators.online._leader import Leader
+from rocmax.estimators.online import Leader, StreamState
 from rocmax.estimators.online.buffered import CBRClassifier, OAMClassifier
 from rocmax.estimators.online.ftrl import FollowTheLeaderClassifier
 from rocmax.estimators.online.minibatch import MiniBatchClassifier

