@@ -270,13 +270,13 @@ def test_an_own_measure_is_the_score(pos_label):
 def test_csr_weights_and_pos_label(loss):
     X, y = sample(6, n=120)
     X[X < 0.2] = 0.0
-    model = ScoreClassifier(loss, SquaredL2(10.0), tol=1e-8).fit(X, y)
+    model = ScoreClassifier(loss, SquaredL2(10.0), tol=1e-7).fit(X, y)
     as_csr = clone(model).fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(as_csr.coef_, model.coef_, atol=1e-4)
+    np.testing.assert_allclose(as_csr.coef_, model.coef_, atol=1e-3)
     weight = np.random.default_rng(0).integers(0, 3, y.size)
     rows = np.repeat(np.arange(y.size), weight)
     weighted = clone(model).fit(X, y, sample_weight=weight)
-    assert weighted.objective_ == pytest.approx(clone(model).fit(X[rows], y[rows]).objective_, rel=1e-5)
+    assert weighted.objective_ == pytest.approx(clone(model).fit(X[rows], y[rows]).objective_, rel=1e-4)
     swapped = clone(model).set_params(pos_label=0).fit(X, 1 - y)
     np.testing.assert_array_equal(swapped.coef_, -model.coef_)
     assert swapped.score(X, 1 - y) == model.score(X, y)
