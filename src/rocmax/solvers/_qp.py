@@ -44,6 +44,9 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
             step = float(np.min(now[falling][fall > 0] / fall[fall > 0], initial=1.0))
             now = now + step * (target - now)
             gone = falling & (now <= 1e-15)
+            # Numbers of very different size: rounding has no answer to this system, and the last weights stand.
+            if gone.all() or not np.isfinite(now).all():
+                break
             a[support] = np.where(gone, 0.0, now)
             support = support[~gone]
     a = np.maximum(a, 0.0)
