@@ -1,7 +1,8 @@
 """Test measure against training time: mini-batches next to the batch solver, as in paper 004, Figures 1 and 2.
 
 Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014. The
-curves are those that ``benchmarks/solvers/minibatch.py`` left in ``benchmarks/results/minibatch.jsonl``; ``--curves`` names
+curves are those that ``benchmarks/solvers/minibatch.py`` left in ``benchmarks/results/minibatch.jsonl``;
+``--curves`` names
 another file. Mini-batches are near the batch solution before they have seen all rows once; the batch solver often has
 nothing to show until its last iterations.
 """

@@ -1,7 +1,7 @@
 """How often 95 % intervals of a partial AUC cover it, by the number of negatives in the window.
 
-``python -m benchmarks.metrics.interval_coverage [--samples 1000]`` writes benchmarks/results/interval_coverage.md. Scores are
-normal, of unit variance and 1.3 apart, so that the area of every window is known.
+``python -m benchmarks.metrics.interval_coverage [--samples 1000]`` writes benchmarks/results/interval_coverage.md.
+Scores are normal, of unit variance and 1.3 apart, so that the area of every window is known.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def main():
     header = ["negatives in the window", "window", "negatives", "DeLong covers, %", "bootstrap covers, %"]
     text = f"""# Coverage of 95 % intervals of a partial AUC in narrow windows
 
-`python -m benchmarks.metrics.interval_coverage --samples {n_samples}`: {n_samples} samples for DeLong's interval, a quarter
-of them for the bootstrap ({N_RESAMPLES} resamples each), {N_POSITIVE} positives, normal scores {SHIFT} apart.
+`python -m benchmarks.metrics.interval_coverage --samples {n_samples}`: {n_samples} samples for DeLong's interval, a
+quarter of them for the bootstrap ({N_RESAMPLES} resamples each), {N_POSITIVE} positives, normal scores {SHIFT} apart.
 
 {markdown(header, rows)}
 """

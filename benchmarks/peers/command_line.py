@@ -2,8 +2,8 @@
 
 `fit` is tuned, as by default, and logistic regression is not.
 
-``python -m benchmarks.peers.command_line [--repeats 3]`` writes benchmarks/results/command_line.md. Contestants alternate in one run, so that a
-loaded machine slows both.
+``python -m benchmarks.peers.command_line [--repeats 3]`` writes benchmarks/results/command_line.md. Contestants
+alternate in one run, so that a loaded machine slows both.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def main():
         make_tables(*tables.values())
         text = f"""# The command line on large tables
 
-`python -m benchmarks.peers.command_line --repeats {repeats}`: medians of {repeats} runs ({5 * repeats} of reading), taken in turns.
-Reading is measured in CPU time, commands by the clock.
+`python -m benchmarks.peers.command_line --repeats {repeats}`: medians of {repeats} runs ({5 * repeats} of reading),
+taken in turns. Reading is measured in CPU time, commands by the clock.
 
 | {N_ROWS:,} rows, {N_FEATURES} features, csv | seconds | ratio |
 |---|---|---|

@@ -1,6 +1,7 @@
 """CPU seconds of `evaluate` and of `report` with two models on large tables, whole commands.
 
-``python -m benchmarks.workflow.evaluation_speed [--rows 100000 1000000]`` writes benchmarks/results/evaluation_speed.md. The
+``python -m benchmarks.workflow.evaluation_speed [--rows 100000 1000000]`` writes
+benchmarks/results/evaluation_speed.md. The
 tables have four features, 5 % positives and hardly any ties; the models are fitted to 20,000 rows for FPR <= 5 %.
 """
 
@@ -58,7 +59,8 @@ def main():
     table = markdown(["rows", "`rocmax evaluate`", "`rocmax report`, two models"], rows)
     text = f"""# CPU seconds of an evaluation
 
-`python -m benchmarks.workflow.evaluation_speed --rows {" ".join(map(str, sizes))}`: one run of each whole command: the start
+`python -m benchmarks.workflow.evaluation_speed --rows {" ".join(map(str, sizes))}`: one run of each whole command:
+the start
 of the program, reading, scoring, four measures with intervals from 1,000 resamples; the report has paired tests, too.
 
 {machine()}

@@ -27,8 +27,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rocmax._atomic import check_output, write_file
+from rocmax._ending import run
 from rocmax._typing import Array
-from rocmax.cli._ending import run
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier
 from rocmax.metrics import bootstrap_interval, partial_auc_score, roc_auc_score, tpr_at_fpr
 

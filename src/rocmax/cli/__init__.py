@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rocmax.cli._ending import run
+from rocmax._ending import run
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from rocmax._atomic import check_output, same_file
-from rocmax.cli._ending import error_text
+from rocmax._ending import error_text
 from rocmax.cli._screen import screen
 from rocmax.cli._warned import warnings_shown
 

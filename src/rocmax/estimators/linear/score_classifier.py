@@ -13,6 +13,7 @@ from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_number
 from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
+from rocmax.measures import find_measure
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.curve import label_blocks
 from rocmax.penalties import Ball, SquaredL2
@@ -44,7 +45,7 @@ class ScoreClassifier(LinearScoreClassifier):
     solver : Solver, default=None
         A solver of :mod:`rocmax.solvers`; None chooses one that fits the loss and the penalty, see
         :func:`~rocmax.solvers.choose_solver`.
-    threshold : {"auto", "youden"}, float, measure or callable, default="auto"
+    threshold : {"auto", "youden"}, name of a measure, Measure, float or callable, default="auto"
         How the threshold on the scores is chosen after the fit:
 
         - "auto": where the training rows have the best value of the loss's own measure, for the losses
@@ -225,7 +226,7 @@ def threshold_rule(threshold: Any, loss: Loss) -> ThresholdRule:
             return _table_rule(measure)
         if threshold in ("auto", "youden"):
             return ThresholdRule(best_youden, _auc)
-        raise ValueError(f'threshold must be "auto", "youden", a number, a measure or a function; got {threshold!r}')
+        threshold = find_measure(threshold)
     if hasattr(threshold, "threshold") and hasattr(threshold, "score"):
         return ThresholdRule(
             threshold.threshold,
