@@ -62,7 +62,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> round(linear.fit(X, y).score(X, y), 2)
     0.62
     >>> round(make_pipeline(ExactKernelMap(), linear).fit(X, y).score(X, y), 2)
-    0.83
+    0.82
     """
 
     def __init__(

@@ -5,6 +5,7 @@ Estimators, scorers, intervals and the command line find it by name, with :func:
 the functions in :mod:`rocmax.metrics`, without the ending ``_score``; the parameters are those of the functions.
 """
 
+from rocmax._public import set_public_module
 from rocmax.measures.base import Measure
 from rocmax.measures.decisions import (
     BreakEvenPointMeasure,
@@ -38,3 +39,5 @@ __all__ = [
     "measure_names",
     "pick_measure",
 ]
+
+set_public_module("rocmax.measures", globals(), __all__)

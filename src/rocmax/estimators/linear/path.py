@@ -159,7 +159,7 @@ def partial_auc_path(
     >>> X, y = make_classification(1000, 50, n_informative=5, shuffle=False, class_sep=2.0, random_state=0)
     >>> path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.1, 0.5, 1.0])
     >>> path.n_features.tolist()[:3]
-    [0, 2, 4]
+    [0, 2, 3]
     >>> bool((path.partial_auc[1:] > path.partial_auc[0]).all())
     True
     """
