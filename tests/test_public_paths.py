@@ -28,6 +28,7 @@ PACKAGES = [
     "rocmax.data",
     "rocmax.displays",
     "rocmax.losses",
+    "rocmax.measures",
     "rocmax.metrics",
     "rocmax.operators",
     "rocmax.penalties",
