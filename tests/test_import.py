@@ -127,5 +127,6 @@ def test_types_are_shipped():
 
 def test_one_version():
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    assert rocmax.__version__ == project["version"] == importlib.metadata.version("rocmax")
+    assert "version" not in project  # the package itself says it
+    assert rocmax.__version__ == importlib.metadata.version("rocmax")
     assert "Typing :: Typed" in project["classifiers"]
