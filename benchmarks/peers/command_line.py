@@ -22,7 +22,7 @@ import pandas as pd
 
 from rocmax.data import read_table
 
-OUT = Path(__file__).parents[1] / "results" / "cli.md"
+OUT = Path(__file__).parents[1] / "results" / "command_line.md"
 ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 N_ROWS, N_FEATURES, N_LONG = 100_000, 50, 5_000_000
 

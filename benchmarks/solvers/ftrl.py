@@ -77,7 +77,7 @@ def main() -> None:
         "last",
     ]
     text = f"Passes over the rows so far, sums of {N_BATCHES} batches of {SIZE} rows; the last one with cuts; C = 10."
-    publish("leader", "Following the leader: passes and regret", [text, markdown(header, rows)])
+    publish("ftrl", "Following the leader: passes and regret", [text, markdown(header, rows)])
 
 
 if __name__ == "__main__":
