@@ -66,14 +66,14 @@ def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
                 raise zipfile.BadZipFile(f"two members are named {info.filename!r}")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise zipfile.BadZipFile(f"{info.filename!r} is compressed by method {info.compress_type}, not deflate")
-            members[info.filename] = _read_member(archive, info)
+            members[info.filename] = _read_member(archive, info.filename)
             total += len(members[info.filename])
     return members, total
 
 
-def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
     pieces = []
-    with archive.open(info) as stream:
+    with archive.open(name) as stream:
         while piece := stream.read(_PIECE):
             pieces.append(piece)
     return b"".join(pieces)
