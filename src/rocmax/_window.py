@@ -13,8 +13,11 @@ _NARROWEST = 1e-8
 _LEAST_WIDTH = 1e-15
 
 
-def check_window(min_fpr: Any, max_fpr: Any) -> None:
-    """Raise ValueError if a window is not ``0 <= min_fpr < max_fpr <= 1`` or too narrow, naming both ends."""
+def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None:
+    """Raise ValueError if a window is not ``0 <= min_fpr < max_fpr <= 1`` or too narrow, naming both ends.
+
+    An area under a curve is defined for a window of any width; what counts negatives in the window is not.
+    """
     numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_fpr, max_fpr))
     if not (numbers and 0 <= min_fpr < max_fpr <= 1):
         raise ValueError(
@@ -22,7 +25,7 @@ def check_window(min_fpr: Any, max_fpr: Any) -> None:
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
         )
     least = max(_NARROWEST * max_fpr, _LEAST_WIDTH)
-    if max_fpr - min_fpr < least:
+    if not any_width and max_fpr - min_fpr < least:
         raise ValueError(
             f"the window of false-positive rates needs a width of at least {least:g}, or rounding closes it; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"

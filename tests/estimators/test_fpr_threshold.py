@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -19,19 +18,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from helpers.given_scores import Given
 from rocmax import FPRThresholdClassifier, PartialAUCClassifier
 from rocmax.estimators.threshold import order_statistic
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """A classifier whose score is its first feature."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def decision_function(self, X):
-        return np.asarray(X, dtype=float)[:, 0]
 
 
 def rows(n_negative, n_positive, seed=0):

@@ -113,7 +113,7 @@ MODELS = [
     PartialAUCClassifier(0, 0.4),
     PrecisionAtKClassifier(0.2, loss="convex"),
     FBetaClassifier(loss="convex"),
-    FollowTheLeaderClassifier("auc", n_batches=3, random_state=0),
+    FollowTheLeaderClassifier("roc_auc", n_batches=3, random_state=0),
     ROCSVC("linear", C=1e-3),
     AsymmetricSVC(kernel="linear", tau=1.0),
 ]

@@ -12,9 +12,9 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
-from test_estimators_fpr import Given
 
 from helpers.commands import run
+from helpers.given_scores import Given
 from rocmax import (
     ROCSVC,
     AUCClassifier,

@@ -19,11 +19,12 @@ MODELS = {
     "BreakEvenClassifier": rocmax.BreakEvenClassifier(),
     "FBetaClassifier": rocmax.FBetaClassifier(),
     "GMeanClassifier": rocmax.GMeanClassifier(),
-    "MiniBatchClassifier": rocmax.MiniBatchClassifier("auc", buffer_size=20, passes=3, random_state=0),
+    "ScoreClassifier": rocmax.ScoreClassifier(),
+    "MiniBatchClassifier": rocmax.MiniBatchClassifier("roc_auc", buffer_size=20, passes=3, random_state=0),
     "MiniBatchClassifier reservoir": rocmax.MiniBatchClassifier(
         "f_beta", buffer_size=20, reservoir_size=10, passes=3, random_state=0
     ),
-    "FollowTheLeaderClassifier": rocmax.FollowTheLeaderClassifier("auc", n_batches=3, random_state=0),
+    "FollowTheLeaderClassifier": rocmax.FollowTheLeaderClassifier("roc_auc", n_batches=3, random_state=0),
     "PSAMClassifier": rocmax.PSAMClassifier(max_epochs=2, random_state=0),
     "ASAMClassifier": rocmax.ASAMClassifier(max_epochs=2, random_state=0),
     "SOLAMClassifier": rocmax.SOLAMClassifier(max_epochs=2, random_state=0),

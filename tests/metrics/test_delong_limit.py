@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
-from test_report import entries, render
 
+from helpers.report_entries import entries
 from rocmax.metrics import delong_interval, delong_test
 from rocmax.metrics.delong import MIN_IN_WINDOW, holds_enough
+from rocmax.report import render
 
 SHIFT = 1.3
 

@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.optimize import brentq
 from scipy.special import logit
 from scipy.stats import norm
 
+from helpers.simulated_scores import SHIFT, TRUTH, draw, true_rate
 from rocmax import metrics
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.13), (0.07, 0.41), (0.33, 1.0)]
+
+
 every_window = pytest.mark.parametrize("window", WINDOWS)
 
 
@@ -155,40 +157,6 @@ def test_a_paired_test_is_sharper_than_two_intervals():
     low, high = metrics.bootstrap_interval("roc_auc", y, first, random_state=0)
     assert result.high - result.low < 0.6 * (high - low)
     assert metrics.bootstrap_test("roc_auc", y, first, first, n_resamples=50, random_state=0).pvalue == 1.0
-
-
-# Negatives N(0, 1), positives N(SHIFT, 1): everything about the population is known.
-SHIFT, N_POSITIVE, N_NEGATIVE = 1.3, 200, 800
-
-
-def true_rate(f):
-    return norm.sf(norm.isf(f) - SHIFT)
-
-
-def true_precision(k):
-    share = N_POSITIVE / (N_POSITIVE + N_NEGATIVE)
-    at = brentq(lambda t: share * norm.sf(t - SHIFT) + (1 - share) * norm.sf(t) - k, -9, 9)
-    return share * norm.sf(at - SHIFT) / k
-
-
-TRUTH = {
-    "roc_auc": ({}, norm.cdf(SHIFT / np.sqrt(2))),
-    "partial_auc": ({"min_fpr": 0.02, "max_fpr": 0.2}, quad(true_rate, 0.02, 0.2)[0] / 0.18),
-    "two_way_partial_auc": (
-        {"min_tpr": 0.4, "max_fpr": 0.4},
-        quad(lambda f: max(true_rate(f) - 0.4, 0), 0, 0.4, limit=200)[0] / 0.24,
-    ),
-    "tpr_at_fpr": ({"max_fpr": 0.1}, true_rate(0.1)),
-    "fpr_at_tpr": ({"min_tpr": 0.7}, norm.sf(norm.isf(0.7) + SHIFT)),
-    "precision_at_k": ({"k": 0.1}, true_precision(0.1)),
-    "break_even_point": ({}, true_precision(N_POSITIVE / (N_POSITIVE + N_NEGATIVE))),
-    "g_mean": ({}, np.sqrt(norm.cdf(SHIFT / 2) ** 2)),
-}
-
-
-def draw(rng):
-    y = np.repeat([0, 1], [N_NEGATIVE, N_POSITIVE])
-    return y, rng.normal(size=y.size) + SHIFT * y
 
 
 @pytest.mark.slow

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_metrics_uncertainty import TRUTH, draw
 
-from rocmax.metrics import _resamples, bootstrap_interval, bootstrap_test
+from helpers.simulated_scores import TRUTH, draw
+from rocmax.metrics import bootstrap_interval, bootstrap_test, resamples
 from rocmax.metrics.bootstrap import compare_measures, estimate_measures
 from rocmax.metrics.curve import Blocks
 
@@ -31,8 +31,8 @@ def test_a_group_is_a_fifth_of_a_standard_deviation_of_its_rank(seed, n, share, 
     weight = rng.integers(1, ties + 1, size=n).astype(float)
     blocks = Blocks(weight * ~positive, weight * positive)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_resamples, "N_EXACT", 0)
-        starts = _resamples.group_starts(blocks)
+        patch.setattr(resamples, "N_EXACT", 0)
+        starts = resamples.group_starts(blocks)
     assert starts[0] == 0
     assert (np.diff(starts) > 0).all()
     for of_class in blocks:
@@ -47,9 +47,9 @@ def test_a_group_is_a_fifth_of_a_standard_deviation_of_its_rank(seed, n, share, 
 
 def test_small_samples_are_not_grouped_and_depth_cuts_large_ones():
     small = Blocks(np.ones(20_000), np.zeros(20_000))
-    assert _resamples.group_starts(small).size == 20_000
+    assert resamples.group_starts(small).size == 20_000
     large = Blocks(np.ones(100_000), np.tile([1.0, 0.0], 50_000))
-    whole, top = (_resamples.group_starts(large, depth) for depth in (1.0, 0.01))
+    whole, top = (resamples.group_starts(large, depth) for depth in (1.0, 0.01))
     # One group holds all that lies more than ten standard deviations beyond 1 % of the negatives.
     assert 1000 + 10 * np.sqrt(1000) + 100 - 1 <= top[-1] <= 1420
     np.testing.assert_array_equal(top[:-1], whole[: top.size - 1])
@@ -60,7 +60,7 @@ def test_grouped_intervals_are_those_of_all_rows(monkeypatch):
     options = {"n_resamples": 400, "random_state": 0}
     window = MEASURES[1:3]
     grouped = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
-    monkeypatch.setattr(_resamples, "N_EXACT", 10**9)
+    monkeypatch.setattr(resamples, "N_EXACT", 10**9)
     exact = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
     for one, other in zip(grouped[0] + grouped[1], exact[0] + exact[1], strict=True):
         width = other.high - other.low
@@ -99,7 +99,7 @@ def test_weights_are_copies_in_large_samples_too(scale):
 @pytest.mark.slow
 def test_coverage_of_grouped_intervals(monkeypatch):
     """The size of a group follows the standard deviation of ranks, so small samples tell about large ones."""
-    monkeypatch.setattr(_resamples, "N_EXACT", 0)
+    monkeypatch.setattr(resamples, "N_EXACT", 0)
     rng = np.random.default_rng(5)
     covered = []
     for _ in range(300):

@@ -10,27 +10,14 @@ import pandas as pd
 import pytest
 
 from helpers.commands import run
+from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import metrics
 from rocmax.model_io import load_with_facts
-from rocmax.report import ReportModel, TestData, render
+from rocmax.report import render
 from rocmax.workflow.tables import positive_scores
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def entries(n_models=2, n_rows=5000, window=(0.0, 0.05)):
-    rng = np.random.default_rng(0)
-    positive = rng.random(n_rows) < 0.1
-    models = []
-    for i in range(n_models):
-        scores = rng.normal(size=n_rows) + (1 + 0.3 * i) * positive
-        models.append(
-            ReportModel(
-                f"model {SCRIPT} {i}", "Linear", scores, scores > 2, [(SCRIPT, 1.0), ("b", -0.5)], [("seed", "0")], 0.05
-            )
-        )
-    return models, TestData(SCRIPT, positive, SCRIPT, window, [(SCRIPT, "number", 0.1)])
 
 
 def test_user_text_is_escaped_everywhere():

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from rocmax.streaming import loops as _jit
+from rocmax.streaming import _compile, loops
 
 FIT = """
 import time
@@ -64,9 +64,9 @@ def slow_compile(monkeypatch, terminal):
         compiled.extend(signatures)
         return lambda function: function
 
-    monkeypatch.setattr(_jit, "njit", slow)
-    loop = _jit._loop()(lambda x: x + 1)
-    assert [_jit.run(loop, 3), _jit.run(loop, 4)] == [4, 5]
+    monkeypatch.setattr(_compile, "njit", slow)
+    loop = _compile._loop()(lambda x: x + 1)
+    assert [_compile.run(loop, 3), _compile.run(loop, 4)] == [4, 5]
     assert len(compiled) == 1
     return stream.getvalue()
 
@@ -86,38 +86,38 @@ def test_one_version_serves_writable_and_read_only_rows():
     for rows in (X, frozen):
         v, u, work = np.zeros(3), np.zeros(3), np.zeros(3)
         state = (0, 1.0, 0.0, 0)
-        _jit.run(_jit.pair_steps, rows, index, index + 3, v, u, work, *state, 0.1, 1.0, 4, 4, 0.0, True)
+        _compile.run(loops.pair_steps, rows, index, index + 3, v, u, work, *state, 0.1, 1.0, 4, 4, 0.0, True)
         results.append(v)
     assert np.array_equal(*results)
     assert results[0].any()
-    kinds = [str(kinds[1]) for kinds in _jit._READY if kinds[0] is _jit.pair_steps]
+    kinds = [str(kinds[1]) for kinds in _compile._READY if kinds[0] is loops.pair_steps]
     assert {"array(float64, 2d, C)", "readonly array(float64, 2d, C)"} <= set(kinds)
-    versions = [compiled for kinds, compiled in _jit._READY.items() if kinds[0] is _jit.pair_steps]
+    versions = [compiled for kinds, compiled in _compile._READY.items() if kinds[0] is loops.pair_steps]
     dense = [v for v in versions if "float64, 2d, C" in str(v.signatures[0][0])]
     assert len({id(v) for v in dense}) == 1
 
 
 def test_operations_are_for_compiled_code_only():
     with pytest.raises(NotImplementedError, match="compiled code only"):
-        _jit.row_dot(np.eye(2), 0, np.ones(2))
+        loops.row_dot(np.eye(2), 0, np.ones(2))
 
 
 def test_without_a_place_for_the_cache_loops_compile_still(monkeypatch):
-    real = _jit.njit
+    real = _compile.njit
 
     def refuse(*args, cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
         return real(*args, **options)
 
-    monkeypatch.setattr(_jit, "njit", refuse)
-    assert _jit.run(_jit._loop()(lambda x: x + 1), 2) == 3
+    monkeypatch.setattr(_compile, "njit", refuse)
+    assert _compile.run(_compile._loop()(lambda x: x + 1), 2) == 3
 
 
 def test_other_errors_of_the_compiler_come_through(monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(_jit, "njit", fail)
+    monkeypatch.setattr(_compile, "njit", fail)
     with pytest.raises(RuntimeError, match="out of luck"):
-        _jit.run(_jit._loop()(lambda x: x + 1), 2)
+        _compile.run(_compile._loop()(lambda x: x + 1), 2)

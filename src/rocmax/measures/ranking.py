@@ -77,7 +77,7 @@ class PartialAUCMeasure(Measure):
     depends_on_class_ratio: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_window(self.min_fpr, self.max_fpr)
+        check_window(self.min_fpr, self.max_fpr, any_width=True)
 
     @property
     def title(self) -> str:

@@ -144,7 +144,7 @@ def partial_auc(
     curve: Curve, *, min_fpr: float, max_fpr: float, standardize: bool, definition: Literal["area", "count"]
 ) -> float:
     """Compute :func:`partial_auc_score` from the curve."""
-    check_window(min_fpr, max_fpr)
+    check_window(min_fpr, max_fpr, any_width=definition == "area")
     if definition == "count":
         if standardize:
             raise ValueError('standardize=True needs definition="area"; got definition="count"')
