@@ -16,6 +16,7 @@ from sklearn.base import clone
 import rocmax
 import rocmax.model_io
 from helpers.every import DENSE_ONLY, MODELS, STREAMS, output, rows
+from rocmax.model_io import FORMAT
 
 KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
 CASES = [(name, kind) for name in MODELS for kind in KINDS if kind == "dense" or name not in DENSE_ONLY]
@@ -82,7 +83,7 @@ def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
             if name == "schema.json":
                 part = part.replace(b".npz", suffix.encode())
             new.writestr(name.replace(".npz", suffix), part)
-    header = {"format": 1, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
+    header = {"format": FORMAT, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
     with zipfile.ZipFile(tmp_path / "m.rocmax", "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header))
         archive.writestr("model.skops", changed.getvalue())

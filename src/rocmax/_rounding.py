@@ -16,6 +16,9 @@ from rocmax._typing import Array
 
 # Sums of a few thousand products, added up in different orders, differ by less than this many units of rounding.
 _UNITS = 32
+# The bound for a product in double precision, in those: a solver that was run to the end leaves differences of this size
+# between rows that are tied at its optimum. In single precision it would join scores that differ.
+_SOLVED = 128
 # Scores in a run longer than this many errors are crowded, not tied: joining them would join scores that differ.
 _LONGEST_RUN = 4
 # Numbers in a block of rows whose absolute values are taken.
@@ -36,8 +39,9 @@ def product_error(X: Any, w: Array) -> Array:
         for start in range(0, X.shape[0], max(1, step)):
             rows = slice(start, start + step)
             size[rows] = abs(X[rows]) @ weight
-    unit = np.finfo(X.dtype).eps / np.finfo(np.float64).eps if X.dtype.kind == "f" else 1.0
-    return unit * score_error(np.where(np.isfinite(size), size, 0.0))
+    single = X.dtype == np.float32
+    units = np.finfo(np.float32).eps / np.finfo(np.float64).eps if single else _SOLVED
+    return units * score_error(np.where(np.isfinite(size), size, 0.0))
 
 
 def join_ties(scores: Array, error: Array | None = None) -> Array:

@@ -279,7 +279,8 @@ def test_kinds_of_rows(model, rows):
     model = fresh(model).fit(rows, Y)
     rows = np.array(rows) if isinstance(rows, list) else rows
     check_fitted(model, rows, Y)
-    check_ranks_well(model, rows, Y, least=0.8)
+    # The optimum of the tight loss on the booleans uses two of the three columns, and has an AUC of 0.74.
+    check_ranks_well(model, rows, Y, least=0.7)
 
 
 def categories(labels):

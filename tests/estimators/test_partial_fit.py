@@ -128,7 +128,7 @@ def test_partial_fit_goes_on_from_fit(name):
 def test_mini_batches_after_fit_are_further_steps(reservoir, early_stopping):
     data, y = make_classification(2000, 8, n_informative=5, class_sep=1.5, weights=[0.8], random_state=0)
     model = rocmax.MiniBatchClassifier(
-        "auc", buffer_size=100, reservoir_size=reservoir, early_stopping=early_stopping, random_state=0
+        "roc_auc", buffer_size=100, reservoir_size=reservoir, early_stopping=early_stopping, random_state=0
     ).fit(data, y)
     steps, skipped, kept = model.n_steps_, model.n_skipped_, model.coef_.copy()
     model.partial_fit(data[:30], y[:30])  # too few for a step

@@ -102,10 +102,11 @@ def test_result_tells_what_the_trace_tells(solver, case, weighted):
 @every_run
 @pytest.mark.parametrize("C", [0.1, 1000.0])
 def test_objective_is_that_of_the_weights(solver, case, C):
-    # The scores are updated along the way; their error must not show in the objective.
+    # The scores are updated along the way; their error must not show in the objective. The linear program behind the
+    # objective at the best shift is solved to 1e-10 only.
     X, y, weight = sample(2, weighted=True)
     result = solve(solver(tol=1e-6), case, X, y, C, weight, a_start(X))
-    assert result.objective == pytest.approx(case.objective(result.w, X, y, C, weight), rel=1e-10)
+    assert result.objective == pytest.approx(case.objective(result.w, X, y, C, weight), rel=1e-9)
 
 
 @every_run

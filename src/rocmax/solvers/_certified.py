@@ -24,6 +24,8 @@ _MAX_DENSE = 2000
 _STUCK = 40
 # On large samples, Hessians and rough line searches use this many rows.
 _THIN_ROWS = 100_000
+# A gain this small, relative to the objective and to what the slope at zero promises, is rounding.
+_NOTHING = 64 * float(np.finfo(np.float64).eps)
 
 
 # Called with the number of iterations, how many of the last were slow, and the gap relative to what is to be gained.
@@ -62,7 +64,7 @@ class CertifiedRun:
         self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error relative to what is to be gained
-        self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
+        self.zero = self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
         if w0 is not None and np.any(w0):
             w = np.array(w0, dtype=np.float64)
@@ -84,8 +86,18 @@ class CertifiedRun:
         At a point other than zero that is the most that the cuts allow. At zero the gap itself is that much, so it
         is compared with what the slope there promises: the gain of a step along it if the loss were linear.
         """
-        gain = self.gain if self.best.w.any() else 0.5 * self.C**2 * float(self.origin.slope @ self.origin.slope)
+        gain = self.gain if self.best.w.any() else self._promise
         return min(abs(self.base + self.best.objective), gain)
+
+    @property
+    def _promise(self) -> float:
+        """What a step from zero along the slope there would gain if the loss were linear."""
+        return 0.5 * self.C**2 * float(self.origin.slope @ self.origin.slope)
+
+    def _drop_rounding(self) -> None:
+        """Return to zero weights if the cuts show that nothing is to be gained: all other weights are rounding then."""
+        if self.best.w.any() and self.gain <= _NOTHING * min(abs(self.base), self._promise):
+            self.best = self.zero
 
     def iterate(self, solver: str, tol: float, max_iter: int, callback: Callback | None, step: Step) -> Result:
         """Cut and step until the gap is at most ``tol`` times :attr:`unit`, nothing moves, or ``max_iter``."""
@@ -93,6 +105,7 @@ class CertifiedRun:
         smallest_gap, slow, unmoved = np.inf, 0, 0
         while True:
             self.cut()
+            self._drop_rounding()
             best, gap = self.base + self.best.objective, self.best.objective + self.gain
             trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
