@@ -16,8 +16,8 @@ from rocmax._typing import Array
 
 # Sums of a few thousand products, added up in different orders, differ by less than this many units of rounding.
 _UNITS = 32
-# The bound for a product in double precision, in those: a solver that was run to the end leaves differences of this size
-# between rows that are tied at its optimum. In single precision it would join scores that differ.
+# For a product in double precision the bound is this many times larger: a solver that was run to the end leaves
+# differences of that size between rows that are tied at its optimum. In single precision it would join too much.
 _SOLVED = 128
 # Scores in a run longer than this many errors are crowded, not tied: joining them would join scores that differ.
 _LONGEST_RUN = 4
