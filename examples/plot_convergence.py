@@ -48,7 +48,7 @@ def curves(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
     X, X_test, y, y_test = X[:half], X[half:], y[:half], y[half:]
     result = {}
     for name, (kind, _, _) in METHODS.items():
-        scores = [[kind(max_epochs=e, random_state=s).fit(X, y).score(X_test, y_test) for e in EPOCHS] for s in SEEDS]
+        scores = [[kind(max_iter=e, random_state=s).fit(X, y).score(X_test, y_test) for e in EPOCHS] for s in SEEDS]
         result[name] = np.mean(scores, axis=0)
     return result, AUCClassifier("squared_hinge", C=1000.0).fit(X, y).score(X_test, y_test)
 
@@ -62,7 +62,10 @@ def main() -> None:
     X, y = rings(rng)
     panels = {
         "Linear": linear_sample(rng),
-        "k-means Nystroem, 100 landmarks": (KMeansNystroem(100, random_state=0).fit(X).transform(X), y),
+        "k-means Nystroem, 100 landmarks": (
+            KMeansNystroem(100, gamma="scale-to-mean", random_state=0).fit(X).transform(X),
+            y,
+        ),
     }
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
     for panel, (title, data) in zip(axes, panels.items(), strict=True):

@@ -34,8 +34,8 @@ MEASURES = ("f_beta", "precision_at_k", "partial_auc")
 # Rows of a batch; for 2PMB half of them are positives.
 BATCH = 500
 METHODS: dict[str, dict[str, Any]] = {
-    "1PMB": {"buffer_size": BATCH},
-    "2PMB": {"buffer_size": BATCH // 2, "reservoir_size": BATCH // 2},
+    "1PMB": {"batch_size": BATCH},
+    "2PMB": {"batch_size": BATCH // 2, "reservoir_size": BATCH // 2},
 }
 PARTS = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 PASSES = (1, 2, 3, 4, 5)
@@ -89,7 +89,7 @@ def mini_batches(task: Task, **options: Any) -> Iterator[Point]:
     rows = np.random.default_rng(0).permutation(task.y.size)
     for amount in (*PARTS, *PASSES):
         part = rows[: int(amount * rows.size)] if amount < 1 else slice(None)
-        model, X, y = task.model(passes=max(1, int(amount)), **options), task.X[part], task.y[part]
+        model, X, y = task.model(max_iter=max(1, int(amount)), **options), task.X[part], task.y[part]
         seconds, _ = cpu_time(lambda model=model, X=X, y=y: model.fit(X, y))
         yield Point(amount, seconds, model.score(task.X_test, task.y_test))
 
@@ -136,7 +136,7 @@ def speed(n_rows: int) -> str:
     data = synthetic(n_rows, 50)
     calls = {"SGDClassifier": lambda: SGDClassifier(max_iter=1, tol=None, random_state=0).fit(data.X, data.y)}
     for measure in ("partial_auc", "roc_auc", "precision_at_k", "f_beta"):
-        calls[measure] = lambda measure=measure: MiniBatchClassifier(measure, passes=1, random_state=0).fit(
+        calls[measure] = lambda measure=measure: MiniBatchClassifier(measure, max_iter=1, random_state=0).fit(
             data.X, data.y
         )
     times = interleaved(calls, 9)

@@ -39,7 +39,7 @@ def main() -> None:
         rows = [["batch solution", "", f"{value:.4f}", f"{score:.4f}"]]
         for size in SIZES:
             for factor in FACTORS:
-                options = {"buffer_size": size, "reservoir_size": size, "passes": 5, "eta": factor * eta}
+                options = {"batch_size": size, "reservoir_size": size, "max_iter": 5, "learning_rate": factor * eta}
                 fits = [MiniBatchClassifier("partial_auc", random_state=seed, **options).fit(X, y) for seed in SEEDS]
                 value, score = np.mean([judged(model) for model in fits], axis=0)
                 rows.append([f"{size}", f"{factor:g}", f"{value:.4f}", f"{score:.4f}"])

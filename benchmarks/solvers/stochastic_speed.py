@@ -26,7 +26,7 @@ from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax import PSAMClassifier
 from rocmax.streaming.sampling import uniform_pairs
 
-GAMMA, T0, SKIP = 1e-4, 100.0, 16
+ALPHA, T0, SKIP = 1e-4, 100.0, 16
 EPOCHS = (1, 6)
 
 FIRST_USE = """
@@ -55,7 +55,7 @@ def bare_dense(X, first, second, w, total):
             inner += w[k] * value
             squared += value * value
         if inner < 1.0 and squared > 0.0:
-            step = min(1.0 / (GAMMA * (t + T0)), (1.0 - inner) / squared)
+            step = min(1.0 / (ALPHA * (t + T0)), (1.0 - inner) / squared)
             for k in range(w.size):
                 w[k] += step * (a[k] - b[k])
         if t % SKIP == 0:
@@ -85,7 +85,7 @@ def bare_csr(data, indices, indptr, first, second, v, u, work):
                 squared += work[indices[k]] ** 2
                 work[indices[k]] = 0.0
             if squared > 0.0:
-                step = min(1.0 / (GAMMA * (t + T0)), (1.0 - scale * inner) / squared) / scale
+                step = min(1.0 / (ALPHA * (t + T0)), (1.0 - scale * inner) / squared) / scale
                 for k in range(indptr[i], indptr[i + 1]):
                     v[indices[k]] += step * data[k]
                     u[indices[k]] += step * weight * data[k]
@@ -116,7 +116,7 @@ def problem(n_rows: int, kind: str) -> tuple[Any, np.ndarray]:
 
 
 def model(epochs: int) -> PSAMClassifier:
-    return PSAMClassifier(GAMMA, t0=T0, rskip=SKIP, askip=SKIP, max_epochs=epochs, random_state=0)
+    return PSAMClassifier(ALPHA, t0=T0, rskip=SKIP, askip=SKIP, max_iter=epochs, random_state=0)
 
 
 def bare_run(X: Any, y: np.ndarray, epochs: int) -> Callable[[], None]:

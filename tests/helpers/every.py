@@ -11,7 +11,7 @@ import rocmax.estimators
 MODELS = {
     "AUCClassifier": rocmax.AUCClassifier(),
     "AUCClassifier squared": rocmax.AUCClassifier("squared_hinge"),
-    "AUCClassifier l1": rocmax.AUCClassifier(penalty="l1", radius=1.0),
+    "AUCClassifier l1": rocmax.AUCClassifier(constraint="l1", radius=1.0),
     "PartialAUCClassifier": rocmax.PartialAUCClassifier(0.0, 0.3),
     "PartialAUCClassifier tight": rocmax.PartialAUCClassifier(0.0, 0.5, loss="tight", C=10.0),
     "PartialAUCClassifierCV": rocmax.PartialAUCClassifierCV(0.0, 0.3, Cs=[1.0], cv=2, max_iter=50),
@@ -20,14 +20,14 @@ MODELS = {
     "FBetaClassifier": rocmax.FBetaClassifier(),
     "GMeanClassifier": rocmax.GMeanClassifier(),
     "ScoreClassifier": rocmax.ScoreClassifier(),
-    "MiniBatchClassifier": rocmax.MiniBatchClassifier("roc_auc", buffer_size=20, passes=3, random_state=0),
+    "MiniBatchClassifier": rocmax.MiniBatchClassifier("roc_auc", batch_size=20, max_iter=3, random_state=0),
     "MiniBatchClassifier reservoir": rocmax.MiniBatchClassifier(
-        "f_beta", buffer_size=20, reservoir_size=10, passes=3, random_state=0
+        "f_beta", batch_size=20, reservoir_size=10, max_iter=3, random_state=0
     ),
     "FollowTheLeaderClassifier": rocmax.FollowTheLeaderClassifier("roc_auc", n_batches=3, random_state=0),
-    "PSAMClassifier": rocmax.PSAMClassifier(max_epochs=2, random_state=0),
-    "ASAMClassifier": rocmax.ASAMClassifier(max_epochs=2, random_state=0),
-    "SOLAMClassifier": rocmax.SOLAMClassifier(max_epochs=2, random_state=0),
+    "PSAMClassifier": rocmax.PSAMClassifier(max_iter=2, random_state=0),
+    "ASAMClassifier": rocmax.ASAMClassifier(max_iter=2, random_state=0),
+    "SOLAMClassifier": rocmax.SOLAMClassifier(max_iter=2, random_state=0),
     "OAMClassifier": rocmax.OAMClassifier(C=0.01, random_state=0),
     "CBRClassifier": rocmax.CBRClassifier(random_state=0),
     "CBRClassifier diagonal": rocmax.CBRClassifier("diagonal", random_state=0),

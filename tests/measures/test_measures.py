@@ -40,7 +40,7 @@ NOT_TRAINED = ["two_way_partial_auc", "fpr_at_tpr", "weighted_relative_accuracy"
 every = pytest.mark.parametrize("measure", ALL.values(), ids=ALL)
 trained = pytest.mark.parametrize("measure", TRAINED.values(), ids=TRAINED)
 SHORT = {
-    MiniBatchClassifier: {"buffer_size": 60, "passes": 5, "early_stopping": True, "random_state": 0},
+    MiniBatchClassifier: {"batch_size": 60, "max_iter": 5, "early_stopping": True, "random_state": 0},
     FollowTheLeaderClassifier: {"n_batches": 2, "tol": 0.01, "random_state": 0},
 }
 few = settings(max_examples=25)  # for each of the measures
@@ -297,12 +297,12 @@ def test_models_with_a_measure_are_copied_saved_and_searched(payments, tmp_path)
         assert other.measure == model.measure
         assert other.score(*payments) == model.score(*payments)
     assert other.partial_fit(*payments).regret_.size == 3
-    stream = MiniBatchClassifier("g_mean", buffer_size=60).partial_fit(*payments, classes=[0, 1])
+    stream = MiniBatchClassifier("g_mean", batch_size=60).partial_fit(*payments, classes=[0, 1])
     rocmax.save(stream, tmp_path / "stream.rocmax")
     again = rocmax.load(tmp_path / "stream.rocmax").partial_fit(*payments)
     np.testing.assert_array_equal(again.coef_, stream.partial_fit(*payments).coef_)
     grid = {"measure": [find_measure("roc_auc"), "g_mean"]}
-    search = GridSearchCV(MiniBatchClassifier(passes=1, random_state=0), grid, scoring=metrics.make_scorer("roc_auc"))
+    search = GridSearchCV(MiniBatchClassifier(max_iter=1, random_state=0), grid, scoring=metrics.make_scorer("roc_auc"))
     assert search.fit(*payments).best_score_ > 0.7
 
 

@@ -70,7 +70,7 @@ def test_a_changed_model_is_run_again(wide, tmp_path):
     lines = [json.loads(line) for line in options["store"].read_text().splitlines()]
     assert len({line["key"] for line in lines}) == 6
     for seed in (np.random.RandomState(0), np.random.RandomState(1), 0, None):
-        compare({"m": rocmax.PSAMClassifier(random_state=seed, max_epochs=1)}, *wide, **options)
+        compare({"m": rocmax.PSAMClassifier(random_state=seed, max_iter=1)}, *wide, **options)
     assert len(options["store"].read_text().splitlines()) == 6 + 4 * 3
 
 

@@ -21,7 +21,7 @@ class MiniBatchSteps:
     ----------
     loss : Loss
         A convex loss; it is bound to each batch.
-    eta : float or None
+    learning_rate : float or None
         Length of the first step. None: such that a step along the difference of the classes' means, which is
         where every loss points at zero weights, puts the means of the scores 1, the margin, apart.
     radius : float
@@ -42,8 +42,8 @@ class MiniBatchSteps:
     Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization", ICML 2013, for the mean.
     """
 
-    def __init__(self, loss: Loss, n_features: int, eta: float | None, radius: float) -> None:
-        self._loss, self._eta, self._radius = loss, eta, radius
+    def __init__(self, loss: Loss, n_features: int, learning_rate: float | None, radius: float) -> None:
+        self._loss, self._learning_rate, self._radius = loss, learning_rate, radius
         self.w = np.zeros(n_features)
         self.mean_w = np.zeros(n_features)
         self.b = self.mean_b = 0.0
@@ -56,16 +56,16 @@ class MiniBatchSteps:
 
     def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
         """Step along the subgradient of one batch, which holds both classes."""
-        if self._eta is None:
+        if self._learning_rate is None:
             apart = np.asarray(X[positive].mean(axis=0) - X[~positive].mean(axis=0)).ravel()
             size = float(apart @ apart)
-            self._eta = 1.0 / size if size > 0 else None
+            self._learning_rate = 1.0 / size if size > 0 else None
         loss = self._loss.bind(positive, weight)
         _, coefficients = loss.value_and_gradient(X @ self.w + self.b)
         gradient = coefficients @ X
         slope = 0.0 if self._loss.shift_invariant else float(coefficients.sum())
         self.n_steps += 1
-        length = (self._eta or 0.0) / np.sqrt(self.n_steps)
+        length = (self._learning_rate or 0.0) / np.sqrt(self.n_steps)
         self.w = self.w - length * gradient
         self.b -= length * slope
         norm = float(np.sqrt(self.w @ self.w))

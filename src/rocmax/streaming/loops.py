@@ -269,7 +269,7 @@ def choose_pairs(draws, positives, negatives, first, second):
 
 
 @_loop("v", "u", "work")
-def pair_steps(X, first, second, v, u, work, t, scale, weight, count, gamma, t0, rskip, askip, start, proximal):
+def pair_steps(X, first, second, v, u, work, t, scale, weight, count, alpha, t0, rskip, askip, start, proximal):
     """Take PSAM (proximal) or ASAM steps on the given pairs; return the step number and the state of the average."""
     until_shrink, until_average = rskip - t % rskip, askip - t % askip
     for k in range(first.size):
@@ -280,7 +280,7 @@ def pair_steps(X, first, second, v, u, work, t, scale, weight, count, gamma, t0,
         t += 1
         loss = 1.0 - scale * pair_dot(X, i, j, v)
         if loss > 0.0:
-            step = 1.0 / (gamma * (t + t0))
+            step = 1.0 / (alpha * (t + t0))
             if proximal:
                 squared = pair_squared(X, i, j, work)
                 step = min(step, loss / squared) if squared > 0.0 else 0.0

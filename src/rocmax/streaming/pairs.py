@@ -15,7 +15,7 @@ _N_MEASURED = 1000
 
 @dataclass
 class PairSteps:
-    r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\gamma(t + t_0))`.
+    r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\alpha(t + t_0))`.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ class PairSteps:
     proximal : bool
         PSAM, :math:`w \leftarrow w + \min(\lambda_t, (1 - w \cdot x)_+ / |x|^2)\, x`; otherwise ASAM,
         :math:`w \leftarrow w + \lambda_t \min((1 - w \cdot x)_+, 1)\, x`.
-    gamma : float
-        Weight of the penalty :math:`\frac\gamma2 |w|^2`.
+    alpha : float
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`.
     t0 : float, optional
-        Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``gamma``.
+        Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``alpha``.
     rskip, askip : int
         Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`, and between two iterates
         that enter the average.
@@ -37,7 +37,7 @@ class PairSteps:
 
     n_features: int
     proximal: bool
-    gamma: float
+    alpha: float
     t0: float | None
     rskip: int
     askip: int
@@ -69,10 +69,10 @@ class PairSteps:
 
         if self.t0 is None:
             difference = stream.X[first[:_N_MEASURED]] - stream.X[second[:_N_MEASURED]]
-            self.t0 = mean_squared_length(difference) / self.gamma
+            self.t0 = mean_squared_length(difference) / self.alpha
         self._state = run(
             pair_steps, stream.loop_form, first, second, self._v, self._u, np.zeros(self.n_features), *self._state,
-            float(self.gamma), float(self.t0), self.rskip, self.askip, float(self.average_from), self.proximal,
+            float(self.alpha), float(self.t0), self.rskip, self.askip, float(self.average_from), self.proximal,
         )  # fmt: skip
 
     def weights(self) -> Array:

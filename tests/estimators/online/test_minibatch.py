@@ -89,7 +89,7 @@ def test_a_few_passes_come_close_to_the_batch_solution(measure, reservoir, payme
 @pytest.mark.parametrize("reservoir", [None, 100])
 def test_a_stream_does_not_depend_on_how_it_is_cut(measure, reservoir, payments):
     X, y = payments[0][:3000], payments[1][:3000]
-    make = MiniBatchClassifier(measure, buffer_size=200, reservoir_size=None, random_state=0)
+    make = MiniBatchClassifier(measure, batch_size=200, reservoir_size=None, random_state=0)
     one, two = (stream(clone(make), X, y, chunk) for chunk in (1000, 130))
     np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-10)
     assert one.n_steps_ == two.n_steps_ == 15
@@ -103,7 +103,7 @@ def test_a_stream_does_not_depend_on_how_it_is_cut(measure, reservoir, payments)
 @pytest.mark.parametrize("reservoir", [None, 50])
 def test_sparse_rows_give_the_same_model(measure, reservoir, payments):
     X, y = payments[0][:2000], payments[1][:2000]
-    model = MiniBatchClassifier(measure, passes=2, buffer_size=250, reservoir_size=reservoir, random_state=0)
+    model = MiniBatchClassifier(measure, max_iter=2, batch_size=250, reservoir_size=reservoir, random_state=0)
     dense, csr = model.fit(X, y).coef_.copy(), clone(model).fit(sparse.csr_array(X), y).coef_
     np.testing.assert_allclose(dense, csr, rtol=1e-8)
     one, two = stream(clone(model), X, y, 300), stream(clone(model), sparse.csr_array(X), y, 300)
@@ -114,7 +114,7 @@ def test_sparse_rows_give_the_same_model(measure, reservoir, payments):
 def test_batches_without_a_class_are_counted_and_nothing_else():
     X = np.arange(40.0)[:, None]
     y = np.r_[np.zeros(20), np.ones(10), np.zeros(10)]
-    model = stream(MiniBatchClassifier("roc_auc", buffer_size=10), X, y, 40)
+    model = stream(MiniBatchClassifier("roc_auc", batch_size=10), X, y, 40)
     assert (model.n_steps_, model.n_skipped_) == (0, 4)
     assert not model.coef_.any()
     model.partial_fit(X[15:25], y[15:25])
@@ -127,8 +127,8 @@ def test_a_reservoir_makes_use_of_rare_positives():
     n = 6000
     y = (rng.permutation(n) < 12).astype(int)
     X = rng.standard_normal((n, 3)) + 2.0 * y[:, None]
-    plain = stream(MiniBatchClassifier("roc_auc", buffer_size=100, random_state=0), X, y, 500)
-    kept = stream(MiniBatchClassifier("roc_auc", buffer_size=100, reservoir_size=50, random_state=0), X, y, 500)
+    plain = stream(MiniBatchClassifier("roc_auc", batch_size=100, random_state=0), X, y, 500)
+    kept = stream(MiniBatchClassifier("roc_auc", batch_size=100, reservoir_size=50, random_state=0), X, y, 500)
     assert plain.n_skipped_ > 40
     assert kept.n_skipped_ < 10
     assert kept.score(X, y) > 0.99
@@ -146,7 +146,7 @@ def test_weights_restore_the_share_of_the_positives():
 
 def test_memory_of_a_stream_stays_flat():
     rng = np.random.default_rng(0)
-    model = MiniBatchClassifier("f_beta", buffer_size=100, reservoir_size=50, random_state=0)
+    model = MiniBatchClassifier("f_beta", batch_size=100, reservoir_size=50, random_state=0)
     sizes = []
     for _ in range(120):
         y = rng.random(170) < 0.2
@@ -157,7 +157,7 @@ def test_memory_of_a_stream_stays_flat():
 
 def test_a_pickled_stream_goes_on_as_if_nothing_had_happened(payments):
     X, y = payments
-    model = MiniBatchClassifier("f_beta", buffer_size=100, reservoir_size=40, random_state=0)
+    model = MiniBatchClassifier("f_beta", batch_size=100, reservoir_size=40, random_state=0)
     stream(model, X[:950], y[:950], 190)
     other = pickle.loads(pickle.dumps(model))
     third = copy.deepcopy(model)
@@ -169,7 +169,7 @@ def test_a_pickled_stream_goes_on_as_if_nothing_had_happened(payments):
 
 def test_early_stopping_keeps_the_best_pass(payments):
     X, y = payments[0][:3000], payments[1][:3000]
-    model = MiniBatchClassifier("roc_auc", passes=40, early_stopping=True, random_state=0).fit(X, y)
+    model = MiniBatchClassifier("roc_auc", max_iter=40, early_stopping=True, random_state=0).fit(X, y)
     assert model.n_iter_ < 40
     assert model.score(X, y) > AUCClassifier().fit(X, y).score(X, y) - 0.02
     with pytest.raises(ValueError, match="raise validation_fraction"):
@@ -188,7 +188,7 @@ def test_the_objective_after_early_stopping_is_that_of_the_best_pass(payments, m
             return len(kept) == 3
 
     monkeypatch.setattr(minibatch, "Watch", Watched)
-    model = MiniBatchClassifier("f_beta", early_stopping=True, passes=9, random_state=0).fit(X, y)
+    model = MiniBatchClassifier("f_beta", early_stopping=True, max_iter=9, random_state=0).fit(X, y)
     assert model.n_iter_ == 3
     (w, b), (_, last) = kept[0], kept[-1]
     assert abs(last - b) > 1e-3
@@ -211,7 +211,7 @@ def test_the_best_weights_are_kept_with_their_intercept():
 def test_each_batch_of_a_pass_has_positives_of_its_own(payments):
     X, y = payments[0][:4000].copy(), payments[1][:4000] == 1
     X[:, 0] = np.arange(4000)  # so that rows can be told
-    model = MiniBatchClassifier("roc_auc", buffer_size=200, reservoir_size=50)
+    model = MiniBatchClassifier("roc_auc", batch_size=200, reservoir_size=50)
     batches = list(model._batches(find_measure("roc_auc"), plain_set(X, y), np.arange(4000), np.random.RandomState(0)))
     assert all(labels.sum() == 50 and np.unique(rows[labels, 0]).size == 50 for rows, labels, _ in batches)
     used = np.concatenate([rows[labels, 0] for rows, labels, _ in batches]).astype(int)
@@ -247,10 +247,10 @@ def test_fit_after_a_stream_starts_anew(payments):
         ({"measure": "accuracy"}, "measure must be one of roc_auc, .*got 'accuracy'"),
         ({"k": 0}, "k as a count needs to be at least 1"),
         ({"k": 1.5}, "k as a fraction needs to be above 0 and at most 1"),
-        ({"buffer_size": 1}, "buffer_size needs an integer > 1; got 1"),
-        ({"passes": 0}, "passes needs an integer > 0; got 0"),
+        ({"batch_size": 1}, "batch_size needs an integer > 1; got 1"),
+        ({"max_iter": 0}, "max_iter needs an integer > 0; got 0"),
         ({"reservoir_size": 2.5}, "reservoir_size needs an integer > 0; got 2.5"),
-        ({"eta": -1.0}, "eta needs a finite number > 0"),
+        ({"learning_rate": -1.0}, "learning_rate needs a finite number > 0"),
         ({"radius": 0.0}, "radius needs a finite number > 0"),
         ({"beta": 0.0}, "beta needs a finite number > 0"),
         ({"max_fpr": 1.5}, "0 <= min_fpr < max_fpr <= 1"),

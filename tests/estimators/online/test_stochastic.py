@@ -154,7 +154,7 @@ def test_a_fit_forgets_what_was_before(model, data):
     fresh = clone(model).fit(X[:500], y[:500])
     used = clone(model).partial_fit(X[1000:], y[1000:], classes=[0, 1]).fit(X[:500], y[:500])
     assert_array_equal(fresh.coef_, used.coef_)
-    assert used.n_iter_ == model.max_epochs
+    assert used.n_iter_ == model.max_iter
 
 
 @every_model
@@ -182,14 +182,14 @@ def test_memory_of_a_stream_is_bounded(model, data):
 @every_model
 def test_tolerance_ends_a_fit(model, data):
     X, y, _, _ = data
-    assert clone(model).set_params(tol=10.0, max_epochs=9).fit(X, y).n_iter_ == 1
-    assert clone(model).set_params(tol=1e-12, max_epochs=3).fit(X, y).n_iter_ == 3
+    assert clone(model).set_params(tol=10.0, max_iter=9).fit(X, y).n_iter_ == 1
+    assert clone(model).set_params(tol=1e-12, max_iter=3).fit(X, y).n_iter_ == 3
 
 
 def test_more_epochs_continue_the_same_run(data):
     X, y, _, _ = data
-    long = PSAMClassifier(random_state=0, max_epochs=4).fit(X, y)
-    short = PSAMClassifier(random_state=0, max_epochs=2).fit(X, y)
+    long = PSAMClassifier(random_state=0, max_iter=4).fit(X, y)
+    short = PSAMClassifier(random_state=0, max_iter=2).fit(X, y)
     steps, short_steps = long._method._state[0], short._method._state[0]
     assert (steps, short_steps) == (4 * 2000, 2 * 2000)
     assert not np.allclose(long.coef_, short.coef_, rtol=1e-12)
@@ -209,7 +209,7 @@ def test_averaging_steadies_the_model(data):
 
 def test_grid_search(data):
     X, y, _, _ = data
-    search = GridSearchCV(PSAMClassifier(random_state=0), {"gamma": [1e-6, 1e-2], "t0": ["auto", 16]}, cv=3).fit(X, y)
+    search = GridSearchCV(PSAMClassifier(random_state=0), {"alpha": [1e-6, 1e-2], "t0": ["auto", 16]}, cv=3).fit(X, y)
     assert 0.8 < search.best_score_ <= 1
 
 
@@ -247,13 +247,13 @@ def test_not_fitted(model):
 
 
 REFUSED = [
-    (PSAMClassifier(gamma=0.0), "gamma needs a finite number > 0; got 0.0"),
+    (PSAMClassifier(alpha=0.0), "alpha needs a finite number > 0; got 0.0"),
     (PSAMClassifier(rskip=0), "rskip needs an integer > 0; got 0"),
     (PSAMClassifier(askip=1.5), "askip needs an integer > 0; got 1.5"),
     (PSAMClassifier(t0="small"), "t0 needs 'auto' or a number >= 0; got 'small'"),
     (ASAMClassifier(t0=-1), "t0 needs 'auto' or a number >= 0; got -1"),
     (ASAMClassifier(average=-1), "average needs an integer > 0; got -1"),
-    (PSAMClassifier(max_epochs=0), "max_epochs needs an integer > 0; got 0"),
+    (PSAMClassifier(max_iter=0), "max_iter needs an integer > 0; got 0"),
     (PSAMClassifier(tol=0.0), "tol needs a finite number > 0; got 0.0"),
     (SOLAMClassifier(radius=-1), "radius needs a finite number > 0; got -1"),
     (SOLAMClassifier(learning_rate="fast"), "learning_rate needs a finite number > 0; got 'fast'"),
@@ -262,8 +262,8 @@ REFUSED = [
     (OAMClassifier(C=np.inf), "C needs a finite number > 0; got inf"),
     (OAMClassifier(buffer_size=0), "buffer_size needs an integer > 0; got 0"),
     (CBRClassifier("none"), "covariance needs one of 'full', 'diagonal'; got 'none'"),
-    (CBRClassifier(eta=0.5), "eta needs a finite number > 0.5; got 0.5"),
-    (CBRClassifier(eta=1.0), "eta needs a probability between 0.5 and 1; got 1.0"),
+    (CBRClassifier(confidence=0.5), "confidence needs a finite number > 0.5; got 0.5"),
+    (CBRClassifier(confidence=1.0), "confidence needs a probability between 0.5 and 1; got 1.0"),
 ]
 
 

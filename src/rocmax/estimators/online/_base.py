@@ -22,14 +22,14 @@ from rocmax.streaming.base import Memory, Method, RowBlock
 # The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
 _N_FOR_THRESHOLD = 10_000
 # Parameters of fit alone, and the seed, which counts at the start.
-_FREE = ("max_epochs", "tol", "random_state")
+_FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
 class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
     """Run a streaming method over the rows, all at once or block by block; choose a threshold."""
 
-    max_epochs: int
+    max_iter: int
     tol: float | None
     buffer_size: int
     random_state: Any
@@ -55,7 +55,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         self.classes_ = data.classes
         stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
         last = self._method.weights()
-        for _ in range(self.max_epochs):
+        for _ in range(self.max_iter):
             self._method.epoch(stream)
             self.n_iter_ += 1
             weights = self._method.weights()
@@ -102,7 +102,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         """Let the new rows into the buffers, unless the method has done so itself."""
 
     def _check_parameters(self) -> None:
-        check_number("max_epochs", self.max_epochs, above=0, integer=True)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
         check_number("buffer_size", self.buffer_size, above=0, integer=True)
         if self.tol is not None:
             check_number("tol", self.tol, above=0.0)

@@ -73,7 +73,7 @@ class StreamState:
         self.n_skipped = 0
         self._measure = measure
         self._rng = rng
-        self._buffer = Buffer(estimator.buffer_size)
+        self._buffer = Buffer(estimator.batch_size)
         self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
         self._sample = Reservoir(_STREAM_ROWS)
         self._n_negatives = 0

@@ -34,7 +34,7 @@ class OAMClassifier(StochasticClassifier):
         Weight of the loss.
     buffer_size : int
         Rows of each class that the reservoirs hold.
-    max_epochs : int
+    max_iter : int
         Number of passes of `fit`.
     tol : float, optional
         `fit` stops after a pass that changes the weights by at most this share of their length.
@@ -73,7 +73,7 @@ class OAMClassifier(StochasticClassifier):
         *,
         C: float = 1e-6,
         buffer_size: int = 100,
-        max_epochs: int = 1,
+        max_iter: int = 1,
         tol: float | None = None,
         pos_label: Any = None,
         random_state: Any = None,
@@ -81,7 +81,7 @@ class OAMClassifier(StochasticClassifier):
         self.update = update
         self.C = C
         self.buffer_size = buffer_size
-        self.max_epochs = max_epochs
+        self.max_iter = max_iter
         self.tol = tol
         self.pos_label = pos_label
         self.random_state = random_state
@@ -100,7 +100,7 @@ class CBRClassifier(StochasticClassifier):
 
     The weights are normal, :math:`w \sim N(\mu, \Sigma)`, from :math:`\mu = 0`, :math:`\Sigma = I`. Each row meets the
     rows :math:`x'` of the other class in a first-in-first-out buffer, one after the other: if :math:`z = y(x - x')` is
-    not ranked rightly with probability `eta`, the soft confidence-weighted step (SCW-I) moves :math:`\mu` along
+    not ranked rightly with probability `confidence`, the soft confidence-weighted step (SCW-I) moves :math:`\mu` along
     :math:`\Sigma z`, by at most `C`, and shrinks :math:`\Sigma` along it. The model is :math:`\mu`. The formulas are
     in :class:`rocmax.streaming.buffers.ConfidenceSteps`.
 
@@ -111,11 +111,11 @@ class CBRClassifier(StochasticClassifier):
         as its rows have stored values if "diagonal".
     C : float
         Bound on the step.
-    eta : float
+    confidence : float
         The wanted probability, between 0.5 and 1.
     buffer_size : int
         Rows of each class that the buffers hold.
-    max_epochs : int
+    max_iter : int
         Number of passes of `fit`.
     tol : float, optional
         `fit` stops after a pass that changes the weights by at most this share of their length.
@@ -150,18 +150,18 @@ class CBRClassifier(StochasticClassifier):
         covariance: str = "full",
         *,
         C: float = 1e-4,
-        eta: float = 0.7,
+        confidence: float = 0.7,
         buffer_size: int = 50,
-        max_epochs: int = 1,
+        max_iter: int = 1,
         tol: float | None = None,
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
         self.covariance = covariance
         self.C = C
-        self.eta = eta
+        self.confidence = confidence
         self.buffer_size = buffer_size
-        self.max_epochs = max_epochs
+        self.max_iter = max_iter
         self.tol = tol
         self.pos_label = pos_label
         self.random_state = random_state
@@ -170,9 +170,9 @@ class CBRClassifier(StochasticClassifier):
         super()._check_parameters()
         check_choice("covariance", self.covariance, ("full", "diagonal"))
         check_number("C", self.C, above=0.0)
-        check_number("eta", self.eta, above=0.5)
-        if not self.eta < 1.0:
-            raise ValueError(f"eta needs a probability between 0.5 and 1; got {self.eta!r}")
+        check_number("confidence", self.confidence, above=0.5)
+        if not self.confidence < 1.0:
+            raise ValueError(f"confidence needs a probability between 0.5 and 1; got {self.confidence!r}")
 
     def _make_method(self, n_features: int) -> ConfidenceSteps:
         if self.covariance == "full" and n_features > _MOST_FEATURES:
@@ -180,4 +180,4 @@ class CBRClassifier(StochasticClassifier):
                 f'covariance="full" takes at most {_MOST_FEATURES} features; got {n_features}. '
                 'Use covariance="diagonal".'
             )
-        return ConfidenceSteps(n_features, self.C, float(ndtri(self.eta)), self.covariance == "full")
+        return ConfidenceSteps(n_features, self.C, float(ndtri(self.confidence)), self.covariance == "full")

@@ -25,13 +25,13 @@ _THRESHOLD_ROWS = 100_000
 _FEWEST_STEPS = 500
 _FEWEST_PASSES = 5
 # Parameters of fit alone, and the seed, which counts at the start.
-_FREE = ("passes", "early_stopping", "validation_fraction", "random_state", "verbose")
+_FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
 class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
 
-    Each batch of ``buffer_size`` rows gives one step along a subgradient of the loss on that batch alone,
+    Each batch of ``batch_size`` rows gives one step along a subgradient of the loss on that batch alone,
 
     .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
 
@@ -40,7 +40,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     of all positives for each batch. Their weight in a batch is the share of the positives in the data.
 
     ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
-    Rows wait until there are ``buffer_size`` of them. A batch without positives or without negatives gives no step, and
+    Rows wait until there are ``batch_size`` of them. A batch without positives or without negatives gives no step, and
     is counted. After ``fit``, ``partial_fit`` goes on from its model; for that, a sample of 5,000 rows at most stays
     with the estimator. Parameters that the steps depend on have to stay the same from call to call.
 
@@ -56,13 +56,13 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         as a fraction of the rows that it is given; ``partial_fit``, where more rows may come, needs a fraction.
     beta : float, default=1.0
         Weight of the recall in F-beta.
-    passes : int, optional
+    max_iter : int, optional
         Passes of ``fit`` over the data; by default 5, or more on small samples, so that there are 500 steps.
-    buffer_size : int
+    batch_size : int
         Rows of a batch; negatives of a batch if there is a reservoir.
     reservoir_size : int, optional
         Number of positives that each batch of negatives is compared with.
-    eta : float, optional
+    learning_rate : float or "auto"
         Length of the first step. By default such that a step along the difference of the classes' means in the first
         batch puts the means of the scores 1, the margin, apart.
     radius : float, optional
@@ -124,6 +124,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     """
 
     warm_start = False
+    max_iter: int | None  # type: ignore[assignment]  # None chooses a number of passes by the number of rows
     _stream: StreamState
     _fixed: dict[str, Any]
 
@@ -135,10 +136,10 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         max_fpr: float = 0.1,
         k: float = 0.1,
         beta: float = 1.0,
-        passes: int | None = None,
-        buffer_size: int = 500,
+        max_iter: int | None = None,
+        batch_size: int = 500,
         reservoir_size: int | None = None,
-        eta: float | None = None,
+        learning_rate: float | str = "auto",
         radius: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -151,10 +152,10 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.max_fpr = max_fpr
         self.k = k
         self.beta = beta
-        self.passes = passes
-        self.buffer_size = buffer_size
+        self.max_iter = max_iter
+        self.batch_size = batch_size
         self.reservoir_size = reservoir_size
-        self.eta = eta
+        self.learning_rate = learning_rate
         self.radius = radius
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -224,20 +225,22 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
 
     def _check_parameters(self) -> None:
         self._check_measure()
-        check_number("buffer_size", self.buffer_size, above=1, integer=True)
-        for name in ("passes", "reservoir_size"):
+        check_number("batch_size", self.batch_size, above=1, integer=True)
+        for name in ("max_iter", "reservoir_size"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0, integer=True)
-        for name in ("eta", "radius"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), above=0.0)
+        if self.learning_rate != "auto":
+            check_number("learning_rate", self.learning_rate, above=0.0)
+        if self.radius is not None:
+            check_number("radius", self.radius, above=0.0)
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction needs to be above 0 and below 1; got {self.validation_fraction!r}")
 
     def make_steps(self, measure: Measure, n_features: int) -> MiniBatchSteps:
         """Return the steps before the first one."""
         radius = np.inf if self.radius is None else self.radius
-        return MiniBatchSteps(measure.convex_loss().with_intercept(), n_features, self.eta, radius)
+        rate = None if isinstance(self.learning_rate, str) else self.learning_rate
+        return MiniBatchSteps(measure.convex_loss().with_intercept(), n_features, rate, radius)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         rng = random_source(self.random_state)
@@ -248,8 +251,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         rows = order[held:]
         if held and np.unique(data.positive[rows]).size < 2:
             raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
-        per_pass = n_batches(rows.size, self.buffer_size)
-        passes = self.passes or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
+        per_pass = n_batches(rows.size, self.batch_size)
+        passes = self.max_iter or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
         steps, trace = self.make_steps(measure, data.X.shape[1]), []
         n_skipped = 0
         for n_iter in range(1, passes + 1):
@@ -290,13 +293,13 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         rows = rng.permutation(rows)
         if self.reservoir_size is None:
             # Batches of equal size, none of them a small rest.
-            for part in np.array_split(rows, n_batches(rows.size, self.buffer_size)):
+            for part in np.array_split(rows, n_batches(rows.size, self.batch_size)):
                 yield data.X[part], data.positive[part], None
             return
         positives = rows[data.positive[rows]]
         negatives = rows[~data.positive[rows]]
         ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
-        for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.buffer_size))):
+        for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.batch_size))):
             # All positives are in memory: the next ones each time, as one sample for a whole pass would bias the pass.
             sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
             yield with_sample(data.X[sample], data.X[part], measure, ratio)

@@ -20,24 +20,24 @@ class _PairParameters:
 
     def __init__(
         self,
-        gamma: float = 1e-4,
+        alpha: float = 1e-4,
         *,
         t0: float | str = "auto",
         rskip: int = 16,
         askip: int = 16,
         average: bool | int = True,
-        max_epochs: int = 15,
+        max_iter: int = 15,
         tol: float | None = None,
         buffer_size: int = 100,
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.gamma = gamma
+        self.alpha = alpha
         self.t0 = t0
         self.rskip = rskip
         self.askip = askip
         self.average = average
-        self.max_epochs = max_epochs
+        self.max_iter = max_iter
         self.tol = tol
         self.buffer_size = buffer_size
         self.pos_label = pos_label
@@ -45,7 +45,7 @@ class _PairParameters:
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]  # of StochasticClassifier
-        check_number("gamma", self.gamma, above=0.0)
+        check_number("alpha", self.alpha, above=0.0)
         check_number("rskip", self.rskip, above=0, integer=True)
         check_number("askip", self.askip, above=0, integer=True)
         number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
@@ -61,7 +61,7 @@ class _PairParameters:
             if isinstance(self.average, bool | np.bool_)
             else self.average
         )
-        return PairSteps(n_features, self._proximal, self.gamma, t0, self.rskip, self.askip, float(start))
+        return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
 
     def _remember(self, stream: RowBlock) -> None:
         stream.remember()
@@ -71,13 +71,13 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
     r"""Proximal stochastic AUC maximisation.
 
     Minimises the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
-    :math:`\frac\gamma2 |w|^2`. Step t draws a pair, :math:`x = x_i - x_j`, and takes the proximal step of its hinge,
+    :math:`\frac\alpha2 |w|^2`. Step t draws a pair, :math:`x = x_i - x_j`, and takes the proximal step of its hinge,
     which lands on the hyperplane :math:`w \cdot x = 1` or as near as the length allows:
 
     .. math::
 
         w \leftarrow w + \lambda_t \min\Bigl(\frac{(1 - w \cdot x)_+}{\lambda_t |x|^2}, 1\Bigr)\, x, \qquad
-        \lambda_t = \frac{1}{\gamma (t + t_0)}.
+        \lambda_t = \frac{1}{\alpha (t + t_0)}.
 
     Every `rskip` steps :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`; every `askip` steps the iterate
     enters an average, which is the model. An epoch is as many steps as there are rows. A step costs as much as its two
@@ -85,11 +85,11 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
 
     Parameters
     ----------
-    gamma : float
+    alpha : float
         Weight of the penalty. Small values leave the work of regularising to the average.
     t0 : float or "auto"
         Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
-        `gamma`, so that the first steps go at most to where a pair of loss 1 has none left. With a small
+        `alpha`, so that the first steps go at most to where a pair of loss 1 has none left. With a small
         number such as `rskip` the first steps are long and the penalty acts from the start.
     rskip : int
         Steps between two shrinkings; how much is shrunk in total and what it costs hardly depend on it.
@@ -97,7 +97,7 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
         Steps between two iterates that enter the average.
     average : bool or int
         Whether to average; an integer is the number of steps after which averaging begins.
-    max_epochs : int
+    max_iter : int
         Number of epochs of `fit`.
     tol : float, optional
         `fit` stops after an epoch that changes the weights by at most this share of their length.
@@ -155,24 +155,24 @@ class ASAMClassifier(_PairParameters, StochasticClassifier):
 
     .. math::
 
-        w \leftarrow w + \frac{1}{\gamma (t + t_0)} \min\bigl((1 - w \cdot x)_+, 1\bigr)\, x, \qquad x = x_i - x_j.
+        w \leftarrow w + \frac{1}{\alpha (t + t_0)} \min\bigl((1 - w \cdot x)_+, 1\bigr)\, x, \qquad x = x_i - x_j.
 
     A gradient step can be too long where a proximal one cannot, so `t0` matters more here.
 
     Parameters
     ----------
-    gamma : float
-        Weight of the penalty :math:`\frac\gamma2 |w|^2`.
+    alpha : float
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`.
     t0 : float or "auto"
         Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
-        `gamma`: the longest first step that is stable.
+        `alpha`: the longest first step that is stable.
     rskip : int
         Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
     askip : int
         Steps between two iterates that enter the average.
     average : bool or int
         Whether to average; an integer is the number of steps after which averaging begins.
-    max_epochs : int
+    max_iter : int
         Number of epochs of `fit`.
     tol : float, optional
         `fit` stops after an epoch that changes the weights by at most this share of their length.
@@ -231,7 +231,7 @@ class SOLAMClassifier(StochasticClassifier):
         The number :math:`\zeta`. "auto" is 1 divided by the mean of :math:`|x|^2` over the first rows.
     average : bool
         Whether the model is the mean of the iterates, or the last one.
-    max_epochs : int
+    max_iter : int
         Number of epochs of `fit`.
     tol : float, optional
         `fit` stops after an epoch that changes the weights by at most this share of their length.
@@ -268,7 +268,7 @@ class SOLAMClassifier(StochasticClassifier):
         *,
         learning_rate: float | str = "auto",
         average: bool = True,
-        max_epochs: int = 15,
+        max_iter: int = 15,
         tol: float | None = None,
         buffer_size: int = 100,
         pos_label: Any = None,
@@ -277,7 +277,7 @@ class SOLAMClassifier(StochasticClassifier):
         self.radius = radius
         self.learning_rate = learning_rate
         self.average = average
-        self.max_epochs = max_epochs
+        self.max_iter = max_iter
         self.tol = tol
         self.buffer_size = buffer_size
         self.pos_label = pos_label
