@@ -29,10 +29,10 @@ from rocmax.solvers import Progress, ProjectedSubgradient, ProximalBundle, Smoot
 
 MAX_FPR = 0.1
 PENALTIES = {
-    "L2": {"penalty": "l2"},
-    "elastic net, 0.001": {"penalty": "elasticnet", "l1_ratio": 0.001},
-    "elastic net, 0.1": {"penalty": "elasticnet", "l1_ratio": 0.1},
-    "L1": {"penalty": "l1"},
+    "L2": {"constraint": "l2"},
+    "elastic net, 0.001": {"constraint": "elasticnet", "l1_ratio": 0.001},
+    "elastic net, 0.1": {"constraint": "elasticnet", "l1_ratio": 0.1},
+    "L1": {"constraint": "l1"},
 }
 # Paper 003, Table 3, KDD Cup 2001 (thrombin): partial AUC and share of features.
 PAPER = {
@@ -136,7 +136,7 @@ def selection_table(name: str, shape: tuple[int, int], results: dict[str, np.nda
             f"{p:.2f}" if label != "L2" else "",
         ]
         rows.append([*cells, f"{kept.mean():.0f}", share] + ([PAPER[label]] if name == "thrombin" else []))
-    header = ["penalty", "test partial AUC", "minus L2 (± s.e.)", "Wilcoxon p", "features", "of L2's"]
+    header = ["constraint", "test partial AUC", "minus L2 (± s.e.)", "Wilcoxon p", "features", "of L2's"]
     header += ["paper: partial AUC (% of features)"] if name == "thrombin" else []
     title = f"### {name}, {shape[0]} x {shape[1]}, {len(reference)} splits"
     return f"{title}\n\n{markdown(header, rows)}"
@@ -164,7 +164,7 @@ def groups_table(n_sets: int) -> str:
         X, y, label = grouped_sample(seed)
         train, validation, test = three_parts(y, seed)
         cells = [str(seed)]
-        for params in ({"penalty": "l2"}, {"penalty": "group", "groups": label}):
+        for params in ({"constraint": "l2"}, {"constraint": "group", "groups": label}):
             path, scores = path_scores(X, y, train, validation, params, None)
             error = partial_auc_error(y[validation])
             # The smallest model within one standard error of the best: the usual choice where sparsity is wanted.
@@ -224,7 +224,7 @@ class _EnoughError(Exception):
     pass
 
 
-def subgradient_passes(problem: Problem, step: float | None, level: float, limit: int) -> tuple[int | None, int | None]:
+def subgradient_passes(problem: Problem, step: float | str, level: float, limit: int) -> tuple[int | None, int | None]:
     """Return the passes until the loss is at the level, and until the method's own certificate says so."""
     trace: list[Progress] = []
 
@@ -234,7 +234,7 @@ def subgradient_passes(problem: Problem, step: float | None, level: float, limit
             raise _EnoughError
 
     try:
-        solver = ProjectedSubgradient(tol=1e-12, max_iter=limit // 2, step=step)
+        solver = ProjectedSubgradient(tol=1e-12, max_iter=limit // 2, learning_rate=step)
         solver.solve(as_operator(problem.X), problem.loss, problem.ball, None, watch)
     except _EnoughError:
         return first(trace, level), trace[-1].passes
@@ -258,7 +258,7 @@ def passes_table(quick: bool, limit: int) -> str:
             f"{ours.objective:.4f}",
             f"{first(ours.trace, level)} / {n}",
         ]
-        for key, step in (("paper's step", problem.paper_step * problem.ball.radius), ("automatic step", None)):
+        for key, step in (("paper's step", problem.paper_step * problem.ball.radius), ("automatic step", "auto")):
             reached, certified = subgradient_passes(problem, step, level, limit)
             ratios[key].append((certified or limit) / n)
             shown = [f"> {limit}" if value is None else str(value) for value in (reached, certified)]

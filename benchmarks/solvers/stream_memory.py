@@ -110,7 +110,7 @@ def write(path: Path, size: float) -> int:
 def from_file(path: Path, n_rows: int) -> list[list[str]]:
     """Return the lines of a file; the amount is in bytes of the file."""
     target = {"n_features": N_FEATURES} if path.suffix == ".svmlight" else {"target": "y"}
-    batches = iter_batches(path, batch_size=BATCH, window=100_000, random_state=0, **target)
+    batches = iter_batches(path, batch_size=BATCH, buffer_size=100_000, random_state=0, **target)
     per_row = path.stat().st_size / n_rows
     return watch(batches, per_row * n_rows, lambda X: per_row * X.shape[0])
 

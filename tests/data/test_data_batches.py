@@ -1,4 +1,4 @@
-"""Files in batches: every row once, in order or shuffled within a window, in bounded memory."""
+"""Files in batches: every row once, in order or shuffled within a buffer, in bounded memory."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_batches_in_order_are_the_file(file):
         pd.testing.assert_frame_equal(pd.concat([X for X, _ in batches], ignore_index=True), whole.X)
 
 
-def test_a_window_shuffles_and_keeps_labels_with_rows(file):
+def test_a_buffer_shuffles_and_keeps_labels_with_rows(file):
     path, options = file
     whole = read_table(path, **options)
 
-    def order(seed, window=1000):
-        batches = list(iter_batches(path, batch_size=400, window=window, random_state=seed, **options))
+    def order(seed, buffer_size=1000):
+        batches = list(iter_batches(path, batch_size=400, buffer_size=buffer_size, random_state=seed, **options))
         assert [X.shape[0] for X, _ in batches] == [400] * 6 + [100]
         rows = np.concatenate([row_numbers(X) for X, _ in batches])
         np.testing.assert_array_equal(np.concatenate([y for _, y in batches]), whole.y[rows])
@@ -69,7 +69,7 @@ def test_a_window_shuffles_and_keeps_labels_with_rows(file):
     rows = order(1)
     assert sorted(rows.tolist()) == list(range(N_ROWS))
     assert rows.tolist() == order(1).tolist() != order(2).tolist()
-    # The first window holds the first thousand rows, of which 200 wait for the next.
+    # The first buffer holds the first thousand rows, of which 200 wait for the next.
     assert set(rows[:800].tolist()) < set(range(1000))
     assert np.corrcoef(np.arange(800), rows[:800])[0, 1] < 0.2
     assert sorted(order(1, 10_000).tolist()) == list(range(N_ROWS))
@@ -82,17 +82,19 @@ def test_a_window_shuffles_and_keeps_labels_with_rows(file):
     extra=st.none() | st.integers(0, 30),
     seed=st.integers(0, 99),
 )
-def test_every_row_comes_once_and_none_comes_before_its_window(sizes, batch_size, extra, seed):
+def test_every_row_comes_once_and_none_comes_before_its_buffer(sizes, batch_size, extra, seed):
     stops = np.cumsum([0, *sizes])
     frames = [(pd.DataFrame({"row": np.arange(a, b)}), np.arange(a, b)) for a, b in pairwise(stops)]
-    window = None if extra is None else batch_size + extra
-    batches = list(rebatch(iter(frames), batch_size, window, None if window is None else np.random.default_rng(seed)))
+    buffer_size = None if extra is None else batch_size + extra
+    batches = list(
+        rebatch(iter(frames), batch_size, buffer_size, None if buffer_size is None else np.random.default_rng(seed))
+    )
     rows = np.concatenate([X["row"].to_numpy() for X, _ in batches]) if batches else np.array([])
     assert sorted(rows.tolist()) == list(range(stops[-1]))
     assert all(X["row"].tolist() == y.tolist() for X, y in batches)
     assert all(y.size == batch_size for _, y in batches[:-1])
     # A row cannot come out before the pool has reached it.
-    held = window or 1
+    held = buffer_size or 1
     assert all(row < place + held for place, row in enumerate(rows))
 
 
@@ -115,8 +117,8 @@ def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
     [
         ({"batch_size": 0}, "batch_size needs an integer of at least 1; got 0"),
         ({"batch_size": 2.5}, "batch_size needs an integer"),
-        ({"window": True}, "window needs an integer"),
-        ({"batch_size": 100, "window": 50}, "window needs to be at least batch_size, 100; got 50"),
+        ({"buffer_size": True}, "buffer_size needs an integer"),
+        ({"batch_size": 100, "buffer_size": 50}, "buffer_size needs to be at least batch_size, 100; got 50"),
     ],
 )
 def test_bad_sizes_are_refused_at_once(options, message):
@@ -142,7 +144,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, ending):
     program = (
         "import resource, sys\nfrom rocmax.data import iter_batches\n"
         "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
-        "batches = iter_batches(sys.argv[1], batch_size=5000, window=20000, random_state=0)\n"
+        "batches = iter_batches(sys.argv[1], batch_size=5000, buffer_size=20000, random_state=0)\n"
         "next(batches); start = peak(); rows = 5000 + sum(X.shape[0] for X, y in batches); print(rows, peak() - start)"
     )
     run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)

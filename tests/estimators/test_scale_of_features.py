@@ -106,7 +106,7 @@ def test_small_features_in_a_ball(kind, ball, scale):
 MODELS = [
     AUCClassifier(),
     AUCClassifier("squared_hinge"),
-    AUCClassifier(penalty="l1", radius=1.0),
+    AUCClassifier(constraint="l1", radius=1.0),
     PartialAUCClassifier(0, 0.4, "tight"),
     PartialAUCClassifier(0, 0.4, "structural"),
     PartialAUCClassifier(0.05, 0.4, "hinge"),
@@ -163,7 +163,7 @@ def test_text_rows_of_unit_length():
 @pytest.mark.parametrize("kind", ["identical rows", "constant"])
 @pytest.mark.parametrize(
     "model",
-    [AUCClassifier(), AUCClassifier("squared_hinge"), AUCClassifier(penalty="l2", radius=1.0)],
+    [AUCClassifier(), AUCClassifier("squared_hinge"), AUCClassifier(constraint="l2", radius=1.0)],
     ids=["hinge", "squared", "ball"],
 )
 def test_classes_with_equal_means_collapse_at_every_scale(kind, model, scale):

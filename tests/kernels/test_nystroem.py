@@ -48,7 +48,15 @@ def test_parameters_reach_the_kernel():
 def test_bandwidth_is_the_mean_squared_distance_to_the_mean(form):
     X = sample()
     expected = np.square(X - X.mean(axis=0)).sum(axis=1).mean()
-    assert KMeansNystroem(5, random_state=0).fit(form(X)).gamma_ == pytest.approx(1 / expected)
+    model = KMeansNystroem(5, gamma="scale-to-mean", random_state=0)
+    assert model.fit(form(X)).gamma_ == pytest.approx(1 / expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+def test_gamma_is_that_of_the_other_kernels(form):
+    X = sample()
+    assert KMeansNystroem(5, random_state=0).fit(form(X)).gamma_ == pytest.approx(1 / (X.shape[1] * X.var()))
+    assert KMeansNystroem(5, gamma="auto", random_state=0).fit(form(X)).gamma_ == 1 / X.shape[1]
 
 
 def test_k_means_landmarks_beat_random_rows():
@@ -121,7 +129,7 @@ def test_pipeline_solves_what_a_line_cannot():
         ({"batch_size": 1.5}, "batch_size needs an integer > 0; got 1.5"),
         ({"max_iter": 0}, "max_iter needs an integer > 0; got 0"),
         ({"kernel": "gauss"}, "kernel needs one of 'additive_chi2', .*; got 'gauss'"),
-        ({"gamma": "scale"}, "gamma needs 'scale-to-mean', a number > 0 or None; got 'scale'"),
+        ({"gamma": "mean"}, "gamma needs one of 'scale', 'auto', 'scale-to-mean'; got 'mean'"),
         ({"gamma": -1.0}, "gamma needs a finite number > 0; got -1.0"),
     ],
 )

@@ -302,7 +302,7 @@ def test_far_fewer_passes_than_the_steps_of_the_paper(ball):
     passes = ours.trace[-1].passes
     assert ours.converged
     step = ball.radius / (10.0 if isinstance(ball, L2Ball) else 100.0)
-    slow = ProjectedSubgradient(max_iter=5 * passes // 2, step=step).solve(as_operator(X), bound, ball)
+    slow = ProjectedSubgradient(max_iter=5 * passes // 2, learning_rate=step).solve(as_operator(X), bound, ball)
     assert not slow.converged
     assert passes <= 80
 

@@ -123,7 +123,7 @@ def iter_batches(
     *,
     target: str | None = None,
     batch_size: int = 10_000,
-    window: int | None = None,
+    buffer_size: int | None = None,
     random_state: int | np.random.Generator | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, Kind] | None = None,
@@ -133,8 +133,8 @@ def iter_batches(
 ) -> Iterator[Table]:
     r"""Read a file of any size in batches, in bounded memory.
 
-    With a ``window`` the rows come in random order: as many rows are held as the window says, shuffled, and given out.
-    Every row comes exactly once. A file that is sorted by class needs a window larger than its longest run of one
+    With ``buffer_size`` the rows come in random order: that many rows are held, shuffled, and given out.
+    Every row comes exactly once. A file that is sorted by class needs a buffer larger than its longest run of one
     class, or a shuffled file.
 
     Parameters
@@ -145,7 +145,7 @@ def iter_batches(
         The column with the labels.
     batch_size : int
         Rows in each batch; the last one may have fewer.
-    window : int, optional
+    buffer_size : int, optional
         Rows to hold and shuffle, at least ``batch_size``; by default the order is that of the file.
     random_state : int, numpy.random.Generator or None
         Seed of the order.
@@ -176,11 +176,14 @@ def iter_batches(
     >>> batches
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
-    for name, value in (("batch_size", batch_size), ("window", batch_size if window is None else window)):
+    for name, value in (
+        ("batch_size", batch_size),
+        ("buffer_size", batch_size if buffer_size is None else buffer_size),
+    ):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} needs an integer of at least 1; got {value!r}")
-    if window is not None and window < batch_size:
-        raise ValueError(f"window needs to be at least batch_size, {batch_size}; got {window!r}")
+    if buffer_size is not None and buffer_size < batch_size:
+        raise ValueError(f"buffer_size needs to be at least batch_size, {batch_size}; got {buffer_size!r}")
     source = find_source(path)
     if source.format == "svmlight":
         _no_names(source, target, columns)
@@ -194,8 +197,8 @@ def iter_batches(
             else _csv.parts(source, names, declared, delimiter)
         )
         parts = (_as_table(source, piece, target, types or {}) for piece in pieces)
-    rng = None if window is None else np.random.default_rng(random_state)
-    return (Table(*batch) for batch in rebatch(parts, batch_size, window, rng))
+    rng = None if buffer_size is None else np.random.default_rng(random_state)
+    return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
 
 
 def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:

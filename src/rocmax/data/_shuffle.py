@@ -1,4 +1,4 @@
-"""From parts of any size to batches of one size, in order or shuffled within a window."""
+"""From parts of any size to batches of one size, in order or shuffled within a buffer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Part = tuple[Any, NDArray[Any] | None]
 
 
 def rebatch(
-    parts: Iterable[Part], batch_size: int, window: int | None, rng: np.random.Generator | None
+    parts: Iterable[Part], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
 ) -> Iterator[Part]:
     """Yield batches of ``batch_size`` rows and one rest; a generator shuffles what is held.
 
-    Rows left over by a full window stay in the pool for the next, so that only the last batch can be short.
+    Rows left over by a full buffer stay in the pool for the next, so that only the last batch can be short.
     """
     pool: list[Part] = []
-    held, enough = 0, max(batch_size, window or 0)
+    held, enough = 0, max(batch_size, buffer_size or 0)
     for part in parts:
         start, n_rows = 0, part[0].shape[0]
         while start < n_rows:

@@ -99,7 +99,7 @@ class PartialAUCPathDisplay:
         partial_auc = {"training rows": path.partial_auc}
         if X is not None and y is not None:
             partial_auc[name] = path.score(X, y)
-        groups = path.penalty == "group"
+        groups = path.constraint == "group"
         return cls(
             radii=path.radii,
             coefs=path.coefs,

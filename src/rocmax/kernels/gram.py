@@ -52,12 +52,7 @@ class Kernel:
 
     def settled(self, X: Any, weight: Array | None) -> Kernel:
         """Return the kernel with ``gamma`` as a number."""
-        gamma = self.parameters["gamma"]
-        if gamma == "auto":
-            gamma = 1.0 / X.shape[1]
-        elif gamma == "scale":
-            variance = _variance(X, weight)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        gamma = settled_gamma(self.parameters["gamma"], X, weight)
         return Kernel(self.kernel, gamma, self.parameters["degree"], self.parameters["coef0"])
 
     def between(self, X: Any, Y: Any) -> Array:
@@ -90,6 +85,16 @@ class Kernel:
         if callable(self.kernel) or self.kernel in ("precomputed", "sigmoid"):
             check_mercer(gram, self.kernel)
         return np.ascontiguousarray(gram)
+
+
+def settled_gamma(gamma: str | float, X: Any, weight: Array | None) -> float:
+    """Return ``gamma`` as a number: "scale" and "auto" as in scikit-learn's ``SVC``, from the training rows."""
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma == "scale":
+        variance = _variance(X, weight)
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    return float(gamma)
 
 
 def check_gram_memory(n_rows: int, limit_mb: float) -> None:

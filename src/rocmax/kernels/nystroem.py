@@ -12,6 +12,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from rocmax._validate import check_choice, check_number, check_rows, check_unlabelled, random_source
+from rocmax.kernels.gram import settled_gamma
 
 Array = NDArray[Any]
 
@@ -88,7 +89,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_components: int = 100,
         *,
         kernel: str = "rbf",
-        gamma: float | str | None = "scale-to-mean",
+        gamma: float | str | None = "scale",
         degree: float | None = None,
         coef0: float | None = None,
         batch_size: int = 2048,
@@ -138,7 +139,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.components_, self.n_iter_ = means.cluster_centers_, means.n_iter_
         else:
             self.components_, self.n_iter_ = X.toarray() if sparse.issparse(X) else X.copy(), 1
-        self.gamma_ = 1.0 / spread(X[:_N_FOR_BANDWIDTH]) if self.gamma == "scale-to-mean" else self.gamma
+        self.gamma_ = self._bandwidth(X)
         self.normalization_ = inverse_root(self._kernel(self.components_).astype(np.float64))
         return self
 
@@ -166,6 +167,11 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
 
+    def _bandwidth(self, X: Any) -> float | None:
+        if self.gamma == "scale-to-mean":
+            return 1.0 / spread(X[:_N_FOR_BANDWIDTH])
+        return None if self.gamma is None else settled_gamma(self.gamma, X, None)
+
     def _kernel(self, X: Any) -> Array:
         parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         given = {name: value for name, value in parameters.items() if value is not None}
@@ -180,9 +186,9 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_number("batch_size", self.batch_size, above=0, integer=True)
         check_number("max_iter", self.max_iter, above=0, integer=True)
         check_choice("kernel", self.kernel, tuple(sorted(PAIRWISE_KERNEL_FUNCTIONS)))
-        if self.gamma is not None and self.gamma != "scale-to-mean":
-            if isinstance(self.gamma, str):
-                raise ValueError(f"gamma needs 'scale-to-mean', a number > 0 or None; got {self.gamma!r}")
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("scale", "auto", "scale-to-mean"))
+        elif self.gamma is not None:
             check_number("gamma", self.gamma, above=0.0)
 
 

@@ -33,8 +33,8 @@ class ProjectedSubgradient(Parameters):
         times what is to be gained from zero weights; at zero weights, ``tol`` times what the slope there promises.
     max_iter : int
         Largest number of iterations; each takes two passes over the data.
-    step : float, optional
-        The first step :math:`\eta_0`. By default the largest norm in the ball over the norm of the first
+    learning_rate : float or "auto"
+        The first step :math:`\eta_0`. "auto" is the largest norm in the ball over the norm of the first
         subgradient, the step that the theory of the method favours.
 
     References
@@ -58,7 +58,7 @@ class ProjectedSubgradient(Parameters):
 
     tol: float = 1e-3
     max_iter: int = 5000
-    step: float | None = None
+    learning_rate: float | str = "auto"
 
     def solve(
         self,
@@ -75,7 +75,7 @@ class ProjectedSubgradient(Parameters):
         scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])
         origin, cuts = Origin(op, loss), _MeanCut(penalty, w.size)
         best, best_w = np.inf, w
-        step = self.step
+        step = None if self.learning_rate == "auto" else float(self.learning_rate)
         trace: list[Progress] = []
         while True:
             value, coefficients = loss.value_and_gradient(scores)

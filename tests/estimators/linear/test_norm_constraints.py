@@ -23,10 +23,10 @@ from rocmax.solvers import ProximalBundle
 DATA = Path(os.environ.get("ROCMAX_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 LABELS = np.arange(20) // 4
 PENALTIES = {
-    "l2": ({"penalty": "l2"}, L2Ball),
-    "l1": ({"penalty": "l1"}, L1Ball),
-    "elasticnet": ({"penalty": "elasticnet", "l1_ratio": 0.3}, lambda r: ElasticNetBall(r, 0.3)),
-    "group": ({"penalty": "group", "groups": LABELS}, lambda r: GroupBall(r, LABELS, 20)),
+    "l2": ({"constraint": "l2"}, L2Ball),
+    "l1": ({"constraint": "l1"}, L1Ball),
+    "elasticnet": ({"constraint": "elasticnet", "l1_ratio": 0.3}, lambda r: ElasticNetBall(r, 0.3)),
+    "group": ({"constraint": "group", "groups": LABELS}, lambda r: GroupBall(r, LABELS, 20)),
 }
 every_penalty = pytest.mark.parametrize(("params", "make"), PENALTIES.values(), ids=PENALTIES)
 
@@ -85,13 +85,13 @@ def test_l2_ball_of_the_penalised_model():
     X, y = sample()
     penalised = AUCClassifier(C=3.0, tol=1e-6).fit(X, y)
     radius = float(np.linalg.norm(penalised.coef_))
-    held = AUCClassifier(radius=radius, tol=1e-6, C=1e9).fit(X, y)
+    held = AUCClassifier(constraint="l2", radius=radius, tol=1e-6, C=1e9).fit(X, y)
     np.testing.assert_allclose(held.coef_, penalised.coef_, atol=5e-3 * radius)
 
 
 def test_squared_hinge_in_a_ball():
     X, y = sample()
-    model = AUCClassifier("squared_hinge", penalty="l1", radius=0.5).fit(X, y)
+    model = AUCClassifier("squared_hinge", constraint="l1", radius=0.5).fit(X, y)
     assert model.dual_gap_ <= model.tol * model.objective_
     assert np.count_nonzero(model.coef_) < 20
 
@@ -101,7 +101,7 @@ def test_auto_does_not_collapse_where_the_tight_loss_does():
     y = (rng.random(2000) < 0.2).astype(int)
     X = rng.standard_normal((2000, 6))
     X[:, 0] += 1.2 * y
-    tight = PartialAUCClassifier(max_fpr=0.05, loss="tight", penalty="l1", radius=1.0)
+    tight = PartialAUCClassifier(max_fpr=0.05, loss="tight", constraint="l1", radius=1.0)
     with pytest.warns(ConvergenceWarning, match='collapsed.*Use loss="auto"'):
         tight.fit(X, y)
     auto = clone(tight).set_params(loss="auto").fit(X, y)
@@ -113,14 +113,15 @@ def test_auto_does_not_collapse_where_the_tight_loss_does():
 def test_auto_keeps_the_tight_loss_where_it_ranks_better():
     X, y = sample(shift=3.0)
     auto, tight = (
-        PartialAUCClassifier(max_fpr=0.1, loss=loss, penalty="l1", radius=2.0).fit(X, y) for loss in ("auto", "tight")
+        PartialAUCClassifier(max_fpr=0.1, loss=loss, constraint="l1", radius=2.0).fit(X, y)
+        for loss in ("auto", "tight")
     )
     assert auto.score(X, y) >= tight.score(X, y)
 
 
 def test_warm_start_is_taken_and_never_ends_above():
     X, y = sample()
-    model = PartialAUCClassifier(max_fpr=0.2, loss="tight", penalty="l1", radius=1.0, warm_start=True).fit(X, y)
+    model = PartialAUCClassifier(max_fpr=0.2, loss="tight", constraint="l1", radius=1.0, warm_start=True).fit(X, y)
     first, n_iter = model.objective_, model.n_iter_
     model.fit(X, y)
     assert model.objective_ <= first * (1 + 1e-12)
@@ -140,7 +141,7 @@ def test_weights_are_copies_of_rows():
 
 def test_grid_search_over_the_radius():
     X, y = sample()
-    search = GridSearchCV(PartialAUCClassifier(max_fpr=0.2, penalty="l1", radius=1.0), {"radius": [0.1, 1.0]}, cv=3)
+    search = GridSearchCV(PartialAUCClassifier(max_fpr=0.2, constraint="l1", radius=1.0), {"radius": [0.1, 1.0]}, cv=3)
     search.fit(X, y)
     assert search.best_params_["radius"] in (0.1, 1.0)
 
@@ -149,18 +150,20 @@ def test_grid_search_over_the_radius():
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"penalty": "lasso", "radius": 1.0}, "penalty needs one of 'l2', 'l1', 'elasticnet', 'group'; got 'lasso'"),
-        ({"penalty": "l1"}, "penalty='l1' needs a radius.*got None"),
-        ({"penalty": "group", "groups": LABELS}, "penalty='group' needs a radius"),
-        ({"penalty": "l1", "radius": 0.0}, "radius needs a finite number > 0; got 0.0"),
-        ({"penalty": "l2", "radius": -1}, "radius needs a finite number > 0; got -1"),
+        ({"constraint": "lasso", "radius": 1.0}, "constraint needs one of 'l2', 'l1', .*; got 'lasso'"),
+        ({"constraint": "l1"}, "constraint='l1' needs a radius.*got None"),
+        ({"constraint": "group", "groups": LABELS}, "constraint='group' needs a radius"),
+        ({"constraint": "l1", "radius": 0.0}, "radius needs a finite number > 0; got 0.0"),
+        ({"constraint": "l2", "radius": -1}, "radius needs a finite number > 0; got -1"),
+        ({"radius": 1.0}, "radius=1.0 is the bound of a constraint, and there is none; pass constraint as one of 'l2'"),
+        ({"groups": LABELS}, "groups are used by constraint='group' only; got groups and constraint=None"),
         ({"radius": True}, "radius needs a finite number > 0; got True"),
-        ({"penalty": "elasticnet", "radius": 1.0, "l1_ratio": 1.5}, "l1_ratio needs a number from 0 to 1; got 1.5"),
-        ({"penalty": "elasticnet", "radius": 1.0, "l1_ratio": "a"}, "l1_ratio needs a number from 0 to 1; got 'a'"),
-        ({"penalty": "group", "radius": 1.0}, "penalty='group' needs groups.*got None"),
-        ({"penalty": "l1", "radius": 1.0, "groups": LABELS}, "groups are used by penalty='group' only"),
-        ({"penalty": "group", "radius": 1.0, "groups": [0, 1]}, "groups needs 20 labels, one per feature.*got 2"),
-        ({"penalty": "group", "radius": 1.0, "groups": [[0], [0]]}, "groups must not overlap"),
+        ({"constraint": "elasticnet", "radius": 1.0, "l1_ratio": 1.5}, "l1_ratio needs a number from 0 to 1; got 1.5"),
+        ({"constraint": "elasticnet", "radius": 1.0, "l1_ratio": "a"}, "l1_ratio needs a number from 0 to 1; got 'a'"),
+        ({"constraint": "group", "radius": 1.0}, "constraint='group' needs groups.*got None"),
+        ({"constraint": "l1", "radius": 1.0, "groups": LABELS}, "groups are used by constraint='group' only"),
+        ({"constraint": "group", "radius": 1.0, "groups": [0, 1]}, "groups needs 20 labels, one per feature.*got 2"),
+        ({"constraint": "group", "radius": 1.0, "groups": [[0], [0]]}, "groups must not overlap"),
     ],
 )
 def test_parameters_that_do_not_fit_together(model, params, text):
@@ -172,14 +175,15 @@ def test_parameters_that_do_not_fit_together(model, params, text):
 @pytest.mark.parametrize(("loss", "low"), [("ramp", 0.0), ("hinge", 0.1)])
 def test_losses_that_are_not_convex_have_no_ball(loss, low):
     X, y = sample(n=50)
-    with pytest.raises(ValueError, match=f'a radius needs a convex loss, and loss={loss!r} is not.*use "auto"'):
-        PartialAUCClassifier(low, 0.3, loss=loss, penalty="l1", radius=1.0).fit(X, y)
+    with pytest.raises(ValueError, match=f'a constraint needs a convex loss, and loss={loss!r} is not.*use "auto"'):
+        PartialAUCClassifier(low, 0.3, loss=loss, constraint="l1", radius=1.0).fit(X, y)
 
 
 def test_hinge_from_zero_is_the_tight_loss():
     X, y = sample()
     one, two = (
-        PartialAUCClassifier(max_fpr=0.2, loss=loss, penalty="l1", radius=1.0).fit(X, y) for loss in ("hinge", "tight")
+        PartialAUCClassifier(max_fpr=0.2, loss=loss, constraint="l1", radius=1.0).fit(X, y)
+        for loss in ("hinge", "tight")
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
@@ -192,7 +196,7 @@ def test_few_groups_of_seventeen():
     for group in range(5):
         direction[label == group] /= np.linalg.norm(direction[label == group])
     y = X @ direction + 0.5 * rng.standard_normal(4000) > 2.5
-    model = PartialAUCClassifier(max_fpr=0.1, penalty="group", groups=label, radius=1.0).fit(X, y)
+    model = PartialAUCClassifier(max_fpr=0.1, constraint="group", groups=label, radius=1.0).fit(X, y)
     assert sorted(set(label[model.coef_[0] != 0])) == [0, 1, 2, 3, 4]
 
 
@@ -220,7 +224,7 @@ def test_path_starts_at_zero_and_its_loss_never_rises(params, make):
         assert ball.value(w) <= radius * (1 + 1e-9)
         assert ball.n_used(w) == used
         assert objective == pytest.approx(PartialAUCTight(0, 0.2).bind(y).value_and_gradient(X @ w)[0], rel=1e-9)
-    assert path.n_features[-1] > path.n_features[1] or params["penalty"] == "l2"
+    assert path.n_features[-1] > path.n_features[1] or params["constraint"] == "l2"
     assert path.n_features[-1] == 20
 
 
@@ -229,7 +233,9 @@ def test_path_agrees_with_the_classifier_and_follows_the_positive_class():
     label = np.where(y == 1, "fraud", "ok")
     path = partial_auc_path(X, label, max_fpr=0.2, radii=[1.0, 0.2], pos_label="fraud", sample_weight=np.ones(400))
     np.testing.assert_array_equal(path.radii, [0.0, 0.2, 1.0])
-    model = PartialAUCClassifier(max_fpr=0.2, loss="tight", penalty="l1", radius=1.0, pos_label="fraud").fit(X, label)
+    model = PartialAUCClassifier(max_fpr=0.2, loss="tight", constraint="l1", radius=1.0, pos_label="fraud").fit(
+        X, label
+    )
     assert path.objectives[-1] == pytest.approx(model.objective_, rel=2e-3)
     assert (path.coefs[-1, :3] < 0).all()  # "ok" is classes[1]
     expected = partial_auc_score(y, -(X @ path.coefs[-1]), max_fpr=0.2)
@@ -267,8 +273,9 @@ def test_path_warns_once_of_what_went_wrong():
         ({"radii": [0.0, 1.0]}, "radii needs finite numbers > 0"),
         ({"radii": [np.inf]}, "radii needs finite numbers > 0"),
         ({"n_radii": 1}, "n_radii needs an integer > 1"),
-        ({"penalty": "group"}, "needs groups"),
-        ({"loss": "ramp"}, "a radius needs a convex loss"),
+        ({"constraint": "group"}, "needs groups"),
+        ({"constraint": None}, "constraint needs one of 'l2', 'l1', 'elasticnet', 'group'; got None"),
+        ({"loss": "ramp"}, "a constraint needs a convex loss"),
         ({"max_fpr": 2.0}, "max_fpr"),
     ],
 )
@@ -316,7 +323,7 @@ def test_display_counts_groups_and_takes_axes(agg):
     import matplotlib.pyplot as plt
 
     X, y = sample()
-    path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.2, 1.0], penalty="group", groups=LABELS)
+    path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.2, 1.0], constraint="group", groups=LABELS)
     figure, axes = plt.subplots(1, 2)
     display = PartialAUCPathDisplay.from_path(path).plot(axes)
     assert display.figure_ is figure
@@ -354,7 +361,7 @@ def test_thrombin_without_making_it_dense():
         pytest.skip("thrombin is not there; set ROCMAX_DATA to the folder that holds thrombin.npz")
     with np.load(path) as z:
         X, y = sparse.csr_array((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])), z["y"]
-    model = PartialAUCClassifier(max_fpr=0.1, penalty="elasticnet", l1_ratio=0.001, radius=0.005, tol=0.01).fit(X, y)
+    model = PartialAUCClassifier(max_fpr=0.1, constraint="elasticnet", l1_ratio=0.001, radius=0.005, tol=0.01).fit(X, y)
     assert X.shape == (1909, 139351)
     assert model.dual_gap_ <= 0.01 * model.objective_
     assert 0 < np.count_nonzero(model.coef_) < 0.5 * X.shape[1]

@@ -1,4 +1,4 @@
-"""Fits whose weights must stay in a ball: parameters, and the one way to solve."""
+"""Fits under a norm constraint on the weights: parameters, and how they are solved."""
 
 from __future__ import annotations
 
@@ -13,44 +13,50 @@ from rocmax.losses import Loss
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.solvers import Callback, ProximalBundle, Result
 
-PENALTIES = ("l2", "l1", "elasticnet", "group")
+CONSTRAINTS = ("l2", "l1", "elasticnet", "group")
 
 
-def check_constraint_parameters(penalty: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
-    """Refuse parameters of a penalty that do not fit together."""
-    check_choice("penalty", penalty, PENALTIES)
+def check_constraint_parameters(constraint: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
+    """Raise ValueError if the parameters of a norm constraint do not fit together."""
+    if constraint is not None:
+        check_choice("constraint", constraint, CONSTRAINTS)
     if radius is not None:
         check_number("radius", radius, above=0.0)
-    elif penalty != "l2":
+    if constraint is None and radius is not None:
         raise ValueError(
-            f"penalty={penalty!r} needs a radius, a number > 0 that bounds the norm of the weights; got None "
-            f"(rocmax.partial_auc_path shows what each radius gives)"
+            f"radius={radius!r} is the bound of a constraint, and there is none; pass constraint as one of "
+            f"{', '.join(map(repr, CONSTRAINTS))}, or radius=None for the penalised problem with C"
         )
-    if penalty == "elasticnet":
+    if constraint is not None and radius is None:
+        raise ValueError(
+            f"constraint={constraint!r} needs a radius, a number > 0 that bounds the norm of the weights; got None "
+            "(rocmax.partial_auc_path shows what each radius gives)"
+        )
+    if constraint == "elasticnet":
         number = isinstance(l1_ratio, int | float | np.integer | np.floating) and not isinstance(l1_ratio, bool)
         if not number or not 0 <= l1_ratio <= 1:
             raise ValueError(f"l1_ratio needs a number from 0 to 1; got {l1_ratio!r}")
-    if penalty == "group" and groups is None:
-        raise ValueError("penalty='group' needs groups: one label per feature, or a list of index arrays; got None")
-    if penalty != "group" and groups is not None:
-        raise ValueError(f"groups are used by penalty='group' only; got groups and penalty={penalty!r}")
+    if constraint == "group" and groups is None:
+        raise ValueError("constraint='group' needs groups: one label per feature, or a list of index arrays; got None")
+    if constraint != "group" and groups is not None:
+        raise ValueError(f"groups are used by constraint='group' only; got groups and constraint={constraint!r}")
 
 
-def make_constraint(penalty: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
+def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
     """Return the set that the weights must stay in."""
-    if penalty == "l1":
+    if constraint == "l1":
         return L1Ball(radius)
-    if penalty == "elasticnet":
+    if constraint == "elasticnet":
         return ElasticNetBall(radius, l1_ratio)
-    if penalty == "group":
+    if constraint == "group":
         return GroupBall(radius, groups, n_features)
     return L2Ball(radius)
 
 
 class NormConstraintMixin:
-    """The parameters of a ball, and a fit inside it."""
+    """The parameters of a norm constraint, and a fit under it."""
 
-    penalty: str
+    constraint: str | None
     radius: float | None
     l1_ratio: float
     groups: Any
@@ -58,6 +64,7 @@ class NormConstraintMixin:
     max_iter: int
 
     def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        assert self.constraint is not None
         assert self.radius is not None
-        ball = make_constraint(self.penalty, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
+        ball = make_constraint(self.constraint, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
         return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)

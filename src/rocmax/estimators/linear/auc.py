@@ -98,7 +98,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         self,
         loss: str = "hinge",
         *,
-        penalty: str = "l2",
+        constraint: str | None = None,
         C: float = 1.0,
         radius: float | None = None,
         l1_ratio: float = 0.5,
@@ -110,7 +110,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         warm_start: bool = False,
     ) -> None:
         self.loss = loss
-        self.penalty = penalty
+        self.constraint = constraint
         self.C = C
         self.radius = radius
         self.l1_ratio = l1_ratio
@@ -124,12 +124,12 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
-        check_constraint_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
-        if self.radius is not None:
+        if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
         kind = SmoothedNewton if loss.has_curvature else TruncatedNewton
         return solve_linear(kind(self.tol, self.max_iter), loss, data, SquaredL2(self.C), w0, callback)

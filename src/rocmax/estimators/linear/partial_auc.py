@@ -134,7 +134,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         max_fpr: float = 0.1,
         loss: str = "auto",
         *,
-        penalty: str = "l2",
+        constraint: str | None = None,
         C: float = 1.0,
         radius: float | None = None,
         l1_ratio: float = 0.5,
@@ -148,7 +148,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.loss = loss
-        self.penalty = penalty
+        self.constraint = constraint
         self.C = C
         self.radius = radius
         self.l1_ratio = l1_ratio
@@ -163,11 +163,11 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
         check_window(self.min_fpr, self.max_fpr)
-        check_constraint_parameters(self.penalty, self.radius, self.l1_ratio, self.groups)
+        check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
-        if self.radius is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
+        if self.constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
             raise ValueError(
-                f"a radius needs a convex loss, and loss={self.loss!r} is not"
+                f"a constraint needs a convex loss, and loss={self.loss!r} is not"
                 f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
             )
 
@@ -182,7 +182,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        if self.radius is not None:
+        if self.constraint is not None:
             return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":

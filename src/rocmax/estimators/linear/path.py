@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._response import direction, towards
 from rocmax._typing import Array
-from rocmax._validate import TrainingSet, check_number, check_training_set, positive_index
-from rocmax.estimators.linear._constraint import make_constraint
+from rocmax._validate import TrainingSet, check_choice, check_number, check_training_set, positive_index
+from rocmax.estimators.linear._constraint import CONSTRAINTS, make_constraint
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
@@ -44,8 +44,8 @@ class PartialAUCPath:
         Loss at each solution, and its certified distance from the optimum.
     classes : ndarray of shape (2,)
         The classes.
-    penalty : str
-        The penalty.
+    constraint : str
+        The constraint.
     min_fpr, max_fpr : float
         The range of false-positive rates.
     feature_names : ndarray or None
@@ -60,7 +60,7 @@ class PartialAUCPath:
     objectives: Array = field(repr=False)
     gaps: Array = field(repr=False)
     classes: NDArray[Any]
-    penalty: str
+    constraint: str
     min_fpr: float
     max_fpr: float
     feature_names: NDArray[Any] | None = field(repr=False)
@@ -106,7 +106,7 @@ def partial_auc_path(
     min_fpr: float = 0.0,
     max_fpr: float = 0.1,
     loss: str = "tight",
-    penalty: str = "l1",
+    constraint: str = "l1",
     radii: ArrayLike | None = None,
     n_radii: int = 20,
     l1_ratio: float = 0.5,
@@ -163,11 +163,12 @@ def partial_auc_path(
     >>> bool((path.partial_auc[1:] > path.partial_auc[0]).all())
     True
     """
+    check_choice("constraint", constraint, CONSTRAINTS)
     model = PartialAUCClassifier(
         min_fpr,
         max_fpr,
         loss,
-        penalty=penalty,
+        constraint=constraint,
         radius=1.0,
         l1_ratio=l1_ratio,
         groups=groups,
@@ -177,18 +178,18 @@ def partial_auc_path(
     )
     model._check_parameters()
     data = check_training_set(model, X, y, sample_weight, pos_label)
-    grid = _default_radii(model, data, n_radii) if radii is None else _check_radii(radii)
-    return _walk(model, data, grid)
+    grid = _default_radii(model, constraint, data, n_radii) if radii is None else _check_radii(radii)
+    return _walk(model, constraint, data, grid)
 
 
-def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> PartialAUCPath:
+def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid: Array) -> PartialAUCPath:
     d = data.X.shape[1]
     zero = np.zeros(d)
     at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
     rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
     w, missed = zero, []
     for radius in grid:
-        ball = make_constraint(model.penalty, radius, model.l1_ratio, model.groups, d)
+        ball = make_constraint(constraint, radius, model.l1_ratio, model.groups, d)
         result = model.set_params(radius=float(radius))._minimize(data, w, None)
         w = result.w
         missed += [] if result.converged else [float(radius)]
@@ -212,7 +213,7 @@ def _walk(model: PartialAUCClassifier, data: TrainingSet, grid: Array) -> Partia
         objectives=objectives,
         gaps=gaps,
         classes=data.classes,
-        penalty=model.penalty,
+        constraint=constraint,
         min_fpr=model.min_fpr,
         max_fpr=model.max_fpr,
         feature_names=getattr(model, "feature_names_in_", None),
@@ -231,7 +232,7 @@ def _check_radii(radii: ArrayLike) -> Array:
     return values
 
 
-def _default_radii(model: PartialAUCClassifier, data: TrainingSet, n_radii: int) -> Array:
+def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingSet, n_radii: int) -> Array:
     check_number("n_radii", n_radii, above=1, integer=True)
     value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
     slope = as_operator(data.X).rmatvec(coefficients)
@@ -239,7 +240,7 @@ def _default_radii(model: PartialAUCClassifier, data: TrainingSet, n_radii: int)
         return np.geomspace(_SMALLEST, _LARGEST, n_radii)
 
     def excess(log_radius: float) -> float:
-        ball = make_constraint(model.penalty, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
+        ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
