@@ -288,7 +288,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
     Parameters
     ----------
-    args : sequence of str, optional
+    args : sequence of str, default=None
         The command line; that of the process if None.
 
     Returns

@@ -73,8 +73,8 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
     model : estimator
         A fitted estimator of rocmax or scikit-learn, or a pipeline of them.
     path : str or Path
-        The file, ``model.rocmax`` by custom.
-    about : dict, optional
+        The file. Its name ends in ``.rocmax`` by custom.
+    about : dict, default=None
         Facts to keep with the model: numbers, strings, lists and dicts of them.
 
     Raises
@@ -129,7 +129,7 @@ def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     ----------
     path : str or Path
         The file.
-    max_bytes : int or None, default=None
+    max_bytes : int, default=None
         The file is refused if it unpacks to more than this. None stands for 256 MiB, or 100 times the size of the
         file if that is more.
 

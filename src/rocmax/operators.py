@@ -37,6 +37,11 @@ class MatrixOperator:
 
     A matrix of floating-point numbers is used as it is, in its own precision: nothing is copied, converted or made
     dense. Integers are converted once. Results are double precision.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The data.
     """
 
     def __init__(self, X: Any) -> None:

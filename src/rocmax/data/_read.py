@@ -31,8 +31,8 @@ def read_columns(path: str | Path, *, delimiter: str | None = None) -> list[str]
     ----------
     path : str or Path
         The file.
-    delimiter : str, optional
-        What separates the fields of a text table; by default a comma, or a tab in tsv files.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
 
     Returns
     -------
@@ -63,19 +63,19 @@ def read_table(
     path : str or Path
         A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
         (.gz, .bz2, .zst).
-    target : str, optional
+    target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
-    columns : sequence of str, optional
-        The features to read, in this order; by default all columns but the target.
-    types : dict, optional
+    columns : sequence of str, default=None
+        The features to read, in this order. None takes all columns but the target.
+    types : dict, default=None
         "number" or "text" for columns whose type is not to be guessed.
-    delimiter : str, optional
-        What separates the fields of a text table; by default a comma, or a tab in tsv files.
-    n_features : int, optional
-        Number of features of an svmlight file; by default the largest index.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    n_features : int, default=None
+        Number of features of an svmlight file. None takes the largest index.
     zero_based : bool, default=False
         Whether an svmlight file counts its features from 0, not 1.
-    max_bytes : int or None, default=None
+    max_bytes : int, default=None
         A compressed file is refused if it unpacks to more than this, and parquet if its columns take more. None
         stands for 256 MiB, or 100 times the size of the file if that is more. Other files have no limit.
 
@@ -140,19 +140,27 @@ def iter_batches(
     Parameters
     ----------
     path : str or Path
-        As in :func:`read_table`.
-    target : str, optional
-        The column with the labels.
-    batch_size : int
-        Rows in each batch; the last one may have fewer.
-    buffer_size : int, optional
-        Rows to hold and shuffle, at least ``batch_size``; by default the order is that of the file.
-    random_state : int, numpy.random.Generator or None
-        Seed of the order.
-    columns, types, delimiter, n_features, zero_based
-        As in :func:`read_table`. Types that are not given are guessed from the first 4 MB of a text table; a later
-        row that does not fit is an error that names it. The width of an svmlight file takes a pass of its
-        own if ``n_features`` is not given.
+        A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
+        (.gz, .bz2, .zst).
+    target : str, default=None
+        The column with the labels. An svmlight file has its labels in front and takes no target.
+    batch_size : int, default=10000
+        Number of rows in a batch; the last one may have fewer.
+    buffer_size : int, default=None
+        Number of rows to hold and shuffle, at least ``batch_size``. None keeps the order of the file.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed or generator of the order. Pass an int for reproducible results.
+    columns : sequence of str, default=None
+        The features to read, in this order. None takes all columns but the target.
+    types : dict, default=None
+        "number" or "text" for columns whose type is not to be guessed. The others are guessed from the first 4 MB of a
+        text table; a later row that does not fit is an error that names it.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    n_features : int, default=None
+        Number of features of an svmlight file. None takes the largest index. That takes a pass of its own.
+    zero_based : bool, default=False
+        Whether an svmlight file counts its features from 0, not 1.
 
     Yields
     ------

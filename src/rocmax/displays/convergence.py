@@ -19,9 +19,11 @@ class ConvergenceDisplay:
     ----------
     passes : ndarray
         Passes over the data.
-    objective, bound : ndarray
-        The objective, and the lower bound on its minimum (NaN or infinite where there is none).
-    name : str
+    objective : ndarray
+        Objective.
+    bound : ndarray
+        Lower bound on the minimum of the objective; NaN or infinite where there is none.
+    name : str, default=""
         Name of the fit.
 
     Attributes
@@ -46,7 +48,7 @@ class ConvergenceDisplay:
         ----------
         estimator : estimator
             Fitted, with ``trace_``.
-        ax : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure if None.
 
         Returns
@@ -69,7 +71,7 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure if None.
 
         Returns

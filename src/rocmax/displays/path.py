@@ -31,9 +31,9 @@ class PartialAUCPathDisplay:
         Number of features, or of groups, in each model.
     partial_auc : dict of str to ndarray of shape (n_radii,)
         Partial AUC of each model, by the name of the rows it was measured on.
-    unit : str
+    unit : str, default="features"
         What is counted: "features" or "groups".
-    feature_names : ndarray, optional
+    feature_names : ndarray, default=None
         Names of the features.
 
     Attributes
@@ -84,9 +84,11 @@ class PartialAUCPathDisplay:
         ----------
         path : PartialAUCPath
             A path.
-        X, y : array-like, optional
+        X : array-like, default=None
             Rows and classes to measure on, besides the training rows.
-        name : str
+        y : array-like, default=None
+            Rows and classes to measure on, besides the training rows.
+        name : str, default="test rows"
             What to call these rows.
 
         Returns
@@ -114,7 +116,7 @@ class PartialAUCPathDisplay:
 
         Parameters
         ----------
-        axes : sequence of two matplotlib axes, optional
+        axes : sequence of two matplotlib axes, default=None
             Where to draw; by default a new figure.
 
         Returns

@@ -38,10 +38,12 @@ class PartialROCDisplay:
     ----------
     curves : list of RocBand
         The models.
-    min_fpr, max_fpr : float
-        The window.
-    pos_label : object
-        The positive class, for the axes.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=1.0
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class, for the axes.
 
     Attributes
     ----------
@@ -100,21 +102,23 @@ class PartialROCDisplay:
             Two classes, of any type.
         y_score : array-like of shape (n_samples,) or dict of str to array-like
             Scores of a model, or of several by name.
-        min_fpr, max_fpr : float
+        min_fpr : float, default=0.0
             The window.
-        n_resamples : int
+        max_fpr : float, default=1.0
+            The window.
+        n_resamples : int, default=500
             Resamples of the stratified bootstrap that the bands come from; 0 for no bands.
-        confidence_level : float
+        confidence_level : float, default=0.95
             Of the band, at each false-positive rate by itself.
-        random_state : int, Generator or None
+        random_state : int, Generator, default=None
             Seed of the bootstrap.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
             Number of copies of each row.
-        pos_label : object, optional
+        pos_label : object, default=None
             The positive class; the larger label if None.
-        name : str
+        name : str, default="model"
             Name of a single model.
-        ax : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure if None.
         **options
             Options of :meth:`plot`.
@@ -152,7 +156,7 @@ class PartialROCDisplay:
             Rows.
         y : array-like of shape (n_samples,)
             Their classes.
-        pos_label : object, optional
+        pos_label : object, default=None
             The positive class; the larger label if None.
         **options
             Options of :meth:`from_predictions`.
@@ -186,15 +190,19 @@ class PartialROCDisplay:
         ----------
         cv_results : dict
             What ``cross_validate(..., return_estimator=True, return_indices=True)`` gave.
-        X, y : array-like
+        X : array-like
             The rows and classes that it was given.
-        min_fpr, max_fpr : float
+        y : array-like
+            The rows and classes that it was given.
+        min_fpr : float, default=0.0
             The window.
-        pos_label : object, optional
+        max_fpr : float, default=1.0
+            The window.
+        pos_label : object, default=None
             The positive class; the larger label if None.
-        name : str
+        name : str, default="mean of the folds"
             Name of the curve.
-        ax : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure if None.
         **options
             Options of :meth:`plot`.
@@ -222,11 +230,11 @@ class PartialROCDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
+        ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure if None.
-        inset : bool, optional
+        inset : bool, default=None
             Whether to enlarge the window; by default where it is at most a third of the axis.
-        scale : {"linear", "log"}
+        scale : {"linear", "log"}, default="linear"
             Of the false-positive rates in the inset.
 
         Returns

@@ -58,7 +58,7 @@ class Decision(ABC):
             Rows.
         y : array-like of shape (n_samples,)
             Their classes.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
             Weights.
 
         Returns
@@ -109,7 +109,7 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
             Training rows.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
             A weight counts as a number of copies of its row.
 
         Returns

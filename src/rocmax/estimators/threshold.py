@@ -36,22 +36,22 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : estimator
-        A classifier with ``decision_function`` or ``predict_proba``.
-    max_fpr : float
+        Classifier with ``decision_function`` or ``predict_proba``.
+    max_fpr : float, default=0.05
         Limit on the false-positive rate, above 0 and below 1.
-    confidence : float, optional
-        Probability with which the limit is kept, above 0 and below 1. It takes at least
-        ``log(1 - confidence) / log(1 - max_fpr)`` held-out negatives.
-    cv : float, int, cross-validation generator, iterable or "prefit"
-        Where held-out negatives come from. A float is the share of the rows, stratified, that is set aside: the
-        estimator learns from the others. "prefit" takes a fitted estimator and rows it has not seen. An integer or a
-        generator collects the scores of all folds and then fits the estimator to all rows, which uses the rows
-        better but guarantees nothing: refused if ``confidence`` is given.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int or RandomState, optional
-        Seed of the split if ``cv`` is a float. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    confidence : float, default=None
+        Probability with which the limit is kept, above 0 and below 1. It requires at least ``log(1 - confidence) /
+        log(1 - max_fpr)`` held-out negatives. None gives no guarantee.
+    cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
+        Source of the held-out negatives. A float is the fraction of the rows, stratified, that is set aside; the
+        estimator is fitted on the others. "prefit" takes a fitted estimator and rows it has not seen. An int or a
+        generator collects the scores of all folds and then fits the estimator on all rows, which uses the rows better
+        but guarantees nothing, and is not allowed with ``confidence``.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used. Used only if ``cv`` is a float.
 
     Attributes
     ----------

@@ -28,16 +28,17 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-        The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
-    gamma : {"scale", "auto"} or float
-        Coefficient of "rbf", "poly" and "sigmoid".
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Constant of "poly" and "sigmoid".
-    max_gram_mb : float
-        Largest size of the Gram matrix in megabytes; 1000 is 11,180 rows.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Independent term of the "poly" and "sigmoid" kernels.
+    max_gram_mb : float, default=1000.0
+        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows; for "precomputed" their Gram matrix.
-        y : object, optional
+        y : object, default=None
             Not used.
 
         Returns

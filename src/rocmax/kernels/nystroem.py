@@ -30,23 +30,26 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Parameters
     ----------
-    n_components : int
-        Number of landmarks. If there are no more rows than that, each row is a landmark, and the features give the
+    n_components : int, default=100
+        Number of landmarks. If there are at most that many rows, each row is a landmark, and the features give the
         kernel of the rows exactly.
-    kernel : str
-        One of scikit-learn's pairwise kernels, such as "rbf", "laplacian" or "poly".
-    gamma : "scale-to-mean", float or None
-        Parameter of the kernel. "scale-to-mean" is 1 divided by the mean squared distance of the first 80,000 rows to
-        their mean, for kernels that have this parameter; None is the default of the kernel.
-    degree, coef0 : float, optional
-        Further parameters of the kernel, where it has them.
-    batch_size : int
-        Rows whose kernel is computed at a time, and rows in a batch of k-means.
-    max_iter : int
-        Largest number of passes of k-means; it stops earlier when it no longer improves.
-    random_state : int, RandomState or None
-        Seed of k-means. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    kernel : str, default="rbf"
+        Kernel, one of scikit-learn's pairwise kernels, such as "rbf", "laplacian" or "poly".
+    gamma : {"scale", "auto", "scale-to-mean"}, float or None, default="scale"
+        Kernel coefficient of the kernels that have one. "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``, "scale-to-mean" is 1 divided by the mean squared distance of the first 80,000 rows to their mean;
+        None takes the default of the kernel.
+    degree : float, default=None
+        Degree of the kernel, if it has one; None takes the default of the kernel.
+    coef0 : float, default=None
+        Independent term of the kernel, if it has one; None takes the default of the kernel.
+    batch_size : int, default=2048
+        Number of rows in a batch of k-means, and of rows whose kernel is computed at a time.
+    max_iter : int, default=100
+        Maximum number of passes over the rows in k-means, which stops earlier when it no longer improves.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------
@@ -118,7 +121,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Rows.
-        y : object
+        y : object, default=None
             Ignored.
 
         Returns

@@ -59,7 +59,7 @@ class ListedPairs:
         Number of examples.
     first, second : ndarray of int
         The positive and the negative of each pair.
-    weight : ndarray, optional
+    weight : ndarray, default=None
         Weight of each pair.
     margin : float
         By how much a positive should be above a negative.
@@ -129,7 +129,7 @@ class SortedPairs:
     ----------
     positive : ndarray of bool
         Which examples are positive.
-    weight : ndarray, optional
+    weight : ndarray, default=None
         Weight of each example; a pair has the product of its two.
     margin : float
         By how much a positive should be above a negative.

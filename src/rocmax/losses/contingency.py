@@ -209,8 +209,9 @@ class FBeta(ContingencyLoss):
 
     Parameters
     ----------
-    beta : float
-        Weight of the recall, above 0: 1 is the harmonic mean of precision and recall, 2 looks more at the recall.
+    beta : float, default=1.0
+        Weight of the recall, above 0. With 1 the measure is the harmonic mean of precision and recall; 2 weights the
+        recall more.
 
     References
     ----------

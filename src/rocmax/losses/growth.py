@@ -65,7 +65,7 @@ class GrownCuts(NamedTuple):
         The new tables, see :meth:`~rocmax.losses.BoundLoss.tables`.
     of_classes : ndarray of shape (2,)
         What each row so far adds to all gradients, negatives first.
-    of_rows : ndarray of shape (n_new,), optional
+    of_rows : ndarray of shape (n_new,), default=None
         What each new row adds to all gradients; None if nothing is added at all.
     """
 

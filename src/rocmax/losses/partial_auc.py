@@ -45,8 +45,10 @@ class PartialAUCTight(_WindowLoss):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 
     References
     ----------
@@ -87,8 +89,10 @@ class PartialAUCStructural(_WindowLoss):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 
     References
     ----------
@@ -121,8 +125,10 @@ class PartialAUCHinge(_WindowLoss):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 
     References
     ----------

@@ -32,8 +32,8 @@ class PrecisionAtK(Loss):
     Parameters
     ----------
     k : int or float
-        An integer is a number of rows; a float, above 0 and at most 1, a fraction of all rows.
-    reference : {"best", "positives"}
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    reference : {"best", "positives"}, default="best"
         What the labellings are compared with.
 
     References

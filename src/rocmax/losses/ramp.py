@@ -25,11 +25,13 @@ class PartialAUCRamp(Loss):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The window, ``0 <= min_fpr < max_fpr <= 1``.
-    width : float
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    width : float, default=1.0
         Length of the step in the scores.
-    margin : float, optional
+    margin : float, default=None
         Score difference at the middle of the step. The default, ``width / 2``, makes the loss an upper bound of
         ``1 - partial AUC``; 0 counts a tie as one half, like the measure itself.
 

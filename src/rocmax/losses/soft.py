@@ -52,7 +52,7 @@ class SoftMeasure(Loss):
     ----------
     base : FBeta or GMean
         What knows the measure and its derivatives.
-    width : float
+    width : float, default=1.0
         Length of the step in the scores.
 
     Notes
@@ -99,9 +99,9 @@ class SoftPrecision(Loss):
     Parameters
     ----------
     k : int, float or None
-        An integer is a number of rows; a float, above 0 and at most 1, a fraction of all rows; None the number of
-        positives, which makes it the break-even point.
-    width : float
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. None takes the number of
+        positives, which gives the break-even point.
+    width : float, default=1.0
         Length of the step in the scores.
 
     Examples

@@ -20,7 +20,7 @@ class PrecisionAtKMeasure(Measure):
     Parameters
     ----------
     k : int or float
-        An integer is a number of rows, a float a fraction of all rows.
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
 
     Examples
     --------

@@ -52,9 +52,10 @@ class PartialAUCMeasure(Measure):
     Parameters
     ----------
     min_fpr : float, default=0.0
-        Lower end of the range.
+        Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
-        Upper end of the range; the threshold is the lowest one whose false-positive rate is at most this.
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit of the
+        threshold.
     standardize : bool, default=False
         Whether the score is on McClish's scale, see :func:`rocmax.metrics.partial_auc_score`.
     definition : {"area", "count"}, default="area"
@@ -106,9 +107,9 @@ class TwoWayPartialAUCMeasure(Measure):
     Parameters
     ----------
     min_tpr : float
-        Lower edge of the region.
+        Lower edge of the region, ``0 <= min_tpr < 1``.
     max_fpr : float
-        Right edge of the region.
+        Right edge of the region, ``0 < max_fpr <= 1``.
     """
 
     min_tpr: float
@@ -134,7 +135,7 @@ class TPRAtFPRMeasure(Measure):
     Parameters
     ----------
     max_fpr : float
-        The limit.
+        Limit on the false-positive rate, from 0 to 1.
     """
 
     max_fpr: float
@@ -170,7 +171,7 @@ class FPRAtTPRMeasure(Measure):
     Parameters
     ----------
     min_tpr : float
-        The required rate.
+        Required true-positive rate, from 0 to 1.
     """
 
     min_tpr: float

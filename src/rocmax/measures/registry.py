@@ -67,7 +67,7 @@ def find_measure(measure: str | Measure | Callable[..., float], **params: Any) -
     Parameters
     ----------
     measure : str, Measure or callable
-        One of :func:`measure_names`, the ending ``_score`` optional; or a measure, which is returned as it is; or the
+        One of :func:`measure_names`, the ending ``_score`` optional; or a measure, which is returned unchanged; or the
         function of :mod:`rocmax.metrics`.
     **params
         Parameters of the measure, those of the function in :mod:`rocmax.metrics`, with its defaults.
@@ -103,7 +103,8 @@ def pick_measure(
     Parameters
     ----------
     measure : str, Measure or callable
-        As in :func:`find_measure`; a ``Measure`` keeps its own parameters.
+        One of :func:`measure_names`, the ending ``_score`` optional; or a measure, which is returned unchanged; or the
+        function of :mod:`rocmax.metrics`. A ``Measure`` keeps its own parameters.
     offered : mapping of str to object
         Values of parameters, of which those that the measure does not have are left out.
     to_train : bool, default=False

@@ -41,8 +41,10 @@ def partial_auc_score(
         Two classes, of any type.
     y_score : array-like of shape (n_samples,)
         Higher means more likely positive.
-    min_fpr, max_fpr : float, default=0.0, 1.0
-        The window, ``0 <= min_fpr < max_fpr <= 1``.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=1.0
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     standardize : bool, default=False
         McClish's scale: 1 for a perfect ranking and 0.5 for the diagonal, in every window. With
         ``min_fpr=0`` this is ``sklearn.metrics.roc_auc_score(max_fpr=...)``. Only for the area.
@@ -52,8 +54,8 @@ def partial_auc_score(
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row. A count ranks the negatives by cumulated weight; a copy on the edge of
         ``j_a`` or ``j_b`` is split.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -116,8 +118,8 @@ def two_way_partial_auc_score(
         Right edge of the region, ``0 < max_fpr <= 1``.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------

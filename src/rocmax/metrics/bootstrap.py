@@ -63,13 +63,13 @@ def bootstrap_interval(
     n_resamples : int, default=1000
         Number of resamples.
     confidence_level : float, default=0.95
-        Between 0 and 1, both excluded.
+        Confidence level of the interval, above 0 and below 1.
     random_state : int, numpy.random.Generator or None, default=None
-        An integer makes the interval repeat exactly.
+        Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row; see the notes.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+        Number of copies of each row. See the notes.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -134,21 +134,24 @@ def bootstrap_test(
     Parameters
     ----------
     measure : str, Measure or callable
-        The measure, as in :func:`bootstrap_interval`.
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
-    y_score, y_score_other : array-like of shape (n_samples,)
-        Scores of the two models; predicted labels for a measure of labels.
+    y_score : array-like of shape (n_samples,)
+        Scores; predicted labels for a measure of labels.
+    y_score_other : array-like of shape (n_samples,)
+        Scores of the other model. Predicted labels for a measure of labels.
     n_resamples : int, default=2000
         Number of resamples.
     confidence_level : float, default=0.95
-        Level of the interval of the difference.
+        Confidence level of the interval of the difference, above 0 and below 1.
     random_state : int, numpy.random.Generator or None, default=None
-        An integer makes the result repeat exactly.
+        Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row, as in :func:`bootstrap_interval`.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+        Number of copies of each row. See the notes of :func:`bootstrap_interval`.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 

@@ -35,8 +35,8 @@ def f_beta_score(
         Weight of the recall, above 0.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -77,8 +77,8 @@ def g_mean_score(
         Predicted labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None. The value is the same for either.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label. The value is the same for either.
 
     Returns
     -------
@@ -125,8 +125,8 @@ def weighted_relative_accuracy(
         Predicted labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None. The value is the same for either.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label. The value is the same for either.
 
     Returns
     -------

@@ -54,14 +54,16 @@ def delong_interval(
         Two classes, of any type.
     y_score : array-like of shape (n_samples,)
         Higher means more likely positive.
-    min_fpr, max_fpr : float, default=0.0, 1.0
-        The window; the measure is that of :func:`partial_auc_score`.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=1.0
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     confidence_level : float, default=0.95
-        Between 0 and 1, both excluded.
+        Confidence level of the interval, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -121,16 +123,20 @@ def delong_test(
     ----------
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
-    y_score, y_score_other : array-like of shape (n_samples,)
-        Scores of the two models.
-    min_fpr, max_fpr : float, default=0.0, 1.0
-        The window.
+    y_score : array-like of shape (n_samples,)
+        Higher means more likely positive.
+    y_score_other : array-like of shape (n_samples,)
+        Scores of the other model.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=1.0
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     confidence_level : float, default=0.95
-        Level of the interval of the difference.
+        Confidence level of the interval of the difference, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------

@@ -34,8 +34,8 @@ def tpr_at_fpr(
         Limit on the false-positive rate, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def fpr_at_tpr(
         Required true-positive rate, from 0 to 1.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -123,13 +123,13 @@ def precision_at_k(
     y_score : array-like of shape (n_samples,)
         Higher means more likely positive.
     k : int or float
-        An integer is a number of rows (of copies, if there are weights), at least 1: ``k=1`` is the top row.
-        A float is a fraction of all rows, above 0 and up to 1: ``k=1.0`` is all of them. A fraction that ends
-        inside a row takes that part of the row.
+        Number of rows as an int (of copies, if there are weights), or fraction of all rows, above 0 and at most 1, as a
+        float: ``k=1`` is the top row, ``k=1.0`` all of them. A fraction that ends inside a row takes that part of the
+        row.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------
@@ -172,8 +172,8 @@ def break_even_point(
         Higher means more likely positive.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
 
     Returns
     -------

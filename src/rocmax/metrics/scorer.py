@@ -23,8 +23,8 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
     measure : str, Measure or callable
         Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
         :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
-    pos_label : object, default=None
-        Label of the positive class; the larger one if None.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 

@@ -75,6 +75,11 @@ class Ball(ABC):
 class L2Ball(Ball):
     r"""Weights of bounded Euclidean norm, :math:`|w|_2 \le \mathrm{radius}`.
 
+    Parameters
+    ----------
+    radius : float
+        Size of the set, above zero.
+
     Examples
     --------
     >>> import numpy as np
@@ -128,7 +133,7 @@ class ElasticNetBall(Ball):
     ----------
     radius : float
         Size of the set, above zero.
-    l1_ratio : float
+    l1_ratio : float, default=0.5
         The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
 
     References
@@ -202,6 +207,13 @@ class ElasticNetBall(Ball):
 class L1Ball(ElasticNetBall):
     r"""Weights of bounded L1 norm, :math:`|w|_1 \le \mathrm{radius}`.
 
+    Parameters
+    ----------
+    radius : float
+        Size of the set, above zero.
+    l1_ratio : float, default=1.0
+        Always 1, as for the elastic net without its L2 part.
+
     Examples
     --------
     >>> import numpy as np
@@ -229,7 +241,8 @@ class GroupBall(Ball):
     radius : float
         Size of the set, above zero.
     groups : array-like of shape (n_features,), or list of array-likes of int
-        One label per feature, or one array of feature indices per group; see :func:`group_labels`.
+        One label per feature (numbers or words), or one array of feature indices per group. The indices must name every
+        feature once.
     n_features : int, default=None
         Number of features. With None the groups stay unchecked until :meth:`for_features` gives the number, as
         estimators do in ``fit``; until then nothing can be projected.

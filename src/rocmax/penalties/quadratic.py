@@ -44,7 +44,13 @@ class SquaredL2(Parameters):
 
 @dataclass(frozen=True)
 class Unpenalized(Parameters):
-    """No penalty on the weights, for a loss that holds the scores in place by itself."""
+    """No penalty on the weights, for a loss that holds the scores in place by itself.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss.
+    """
 
     C: float = 1.0
     rotation_invariant: ClassVar[bool] = True

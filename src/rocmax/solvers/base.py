@@ -60,7 +60,7 @@ class Result:
         One sentence on how the run ended.
     trace : list of Progress
         One entry per iteration.
-    cuts : Cuts, optional
+    cuts : Cuts, default=None
         Cuts of the loss, from a solver that was given some to start with.
     """
 

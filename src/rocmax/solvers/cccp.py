@@ -28,12 +28,13 @@ class CCCP(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Smallest relative fall of the objective that is worth another step, and tolerance of the inner problems.
-    max_iter : int
-        Largest number of outer steps.
-    inner_max_iter : int
-        ``max_iter`` of the inner solver.
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when an outer step reduces the objective by less than ``tol``,
+        relatively. Also the tolerance of the inner problems.
+    max_iter : int, default=100
+        Maximum number of outer steps.
+    inner_max_iter : int, default=500
+        Maximum number of iterations of the inner solver.
 
     References
     ----------

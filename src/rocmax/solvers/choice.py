@@ -32,7 +32,7 @@ def choose_solver(
     tol : float, default=1e-3
         Tolerance of the solver.
     max_iter : int, default=500
-        Largest number of iterations of the solver.
+        Maximum number of iterations.
 
     Returns
     -------

@@ -25,10 +25,11 @@ class LBFGS(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Smallest relative fall of the objective that is worth another iteration.
-    max_iter : int
-        Largest number of iterations.
+    tol : float, default=1e-6
+        Tolerance for stopping: the solver stops when an iteration reduces the objective by less than ``tol``,
+        relatively.
+    max_iter : int, default=200
+        Maximum number of iterations.
     """
 
     tol: float = 1e-6

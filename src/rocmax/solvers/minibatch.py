@@ -21,11 +21,13 @@ class MiniBatchSteps:
     ----------
     loss : Loss
         A convex loss; it is bound to each batch.
+    n_features : int
+        Number of features.
     learning_rate : float or None
-        Length of the first step. None: such that a step along the difference of the classes' means, which is
-        where every loss points at zero weights, puts the means of the scores 1, the margin, apart.
+        Length of the first step. None takes the length at which a step along the difference of the class means, the
+        direction of every loss at zero weights, puts the mean scores 1, the margin, apart.
     radius : float
-        Radius of the ball on which the weights are projected; may be infinite.
+        Upper bound on the L2 norm of the weights, to which each step is projected; may be infinite.
 
     Attributes
     ----------

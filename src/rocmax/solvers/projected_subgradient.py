@@ -28,14 +28,15 @@ class ProjectedSubgradient(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights, and ``tol``
-        times what is to be gained from zero weights; at zero weights, ``tol`` times what the slope there promises.
-    max_iter : int
-        Largest number of iterations; each takes two passes over the data.
-    learning_rate : float or "auto"
-        The first step :math:`\eta_0`. "auto" is the largest norm in the ball over the norm of the first
-        subgradient, the step that the theory of the method favours.
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
+        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, when it
+        is at most ``tol`` times the decrease that the slope there promises.
+    max_iter : int, default=5000
+        Maximum number of iterations.
+    learning_rate : "auto" or float, default="auto"
+        Length of the first step, :math:`\eta_0`. "auto" takes the largest norm under the constraint divided by the norm
+        of the first subgradient, which the theory of the method favours.
 
     References
     ----------

@@ -40,11 +40,12 @@ class ProximalBundle(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Stop when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times the loss of zero weights, and ``tol``
-        times what is to be gained from zero weights; at zero weights, ``tol`` times what the slope there promises.
-    max_iter : int
-        Largest number of iterations; each takes two passes over the data.
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
+        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, when it
+        is at most ``tol`` times the decrease that the slope there promises.
+    max_iter : int, default=500
+        Maximum number of iterations.
 
     References
     ----------

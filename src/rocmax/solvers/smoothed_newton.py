@@ -32,13 +32,14 @@ class SmoothedNewton(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
-        weights; at zero weights, ``tol`` times what the slope there promises.
-    max_iter : int
-        Largest number of iterations; each takes two passes over the data.
-    cuts : Cuts, optional
-        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end.
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
+        ``tol`` times the improvement of the objective over zero weights. At zero weights, when it is at most ``tol``
+        times the decrease that the slope there promises.
+    max_iter : int, default=500
+        Maximum number of iterations.
+    cuts : Cuts, default=None
+        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end. None starts without cuts.
     """
 
     tol: float = 1e-3

@@ -28,11 +28,11 @@ class TruncatedNewton(Parameters):
 
     Parameters
     ----------
-    tol : float
-        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero
-        weights.
-    max_iter : int
-        Largest number of Newton steps.
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
+        ``tol`` times the improvement of the objective over zero weights.
+    max_iter : int, default=100
+        Maximum number of iterations.
     """
 
     tol: float = 1e-3

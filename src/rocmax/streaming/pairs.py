@@ -26,12 +26,13 @@ class PairSteps:
         :math:`w \leftarrow w + \lambda_t \min((1 - w \cdot x)_+, 1)\, x`.
     alpha : float
         Weight of the penalty :math:`\frac\alpha2 |w|^2`.
-    t0 : float, optional
+    t0 : float or None
         Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``alpha``.
-    rskip, askip : int
-        Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`, and between two iterates
-        that enter the average.
-    average_from : float
+    rskip : int
+        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
+    askip : int
+        Number of steps between two iterates that enter the average.
+    average_from : float, default=0.0
         Iterates count from the step after this one; infinity for no average.
     """
 

@@ -23,9 +23,9 @@ class SaddlePoint:
     radius : float
         Bound on :math:`|w|`; with :math:`\kappa` the length of the longest row so far, :math:`|a|, |b| \le`
         ``radius`` :math:`\kappa` and :math:`|\alpha| \le 2` ``radius`` :math:`\kappa`.
-    zeta : float, optional
+    zeta : float or None
         Scale of the steps; None for 1 divided by the mean of :math:`|x|^2` over the first rows.
-    average : bool
+    average : bool, default=True
         Whether the model is the mean of the iterates, weighted by their steps, or the last one.
     """
 

@@ -33,26 +33,27 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
 
     Parameters
     ----------
-    mu : float
+    mu : float, default=0.05
         Weight of the core's level; less than ``tau`` times the number of positives, or the level has no bound.
-    tau : float
+    tau : float, default=0.1
         Cost of a row on the wrong side of its margin.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-        The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
-    gamma : {"scale", "auto"} or float
-        Coefficient of "rbf", "poly" and "sigmoid".
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Constant of "poly" and "sigmoid".
-    tol : float
-        Bound on ``dual_gap_ / (|objective_| + mu)``.
-    max_iter : int
-        Largest number of Newton steps.
-    max_gram_mb : float
-        Largest size of the Gram matrix in megabytes; 1000 is 11,180 rows.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Independent term of the "poly" and "sigmoid" kernels.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol * (|objective_| + mu)``.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    max_gram_mb : float, default=1000.0
+        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

@@ -35,12 +35,12 @@ class AUCTreeClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    max_depth : int, optional
-        Largest depth; no limit by default.
-    min_samples_leaf : float
-        Least weight (number of rows) in a leaf.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    max_depth : int, default=None
+        Maximum depth of the tree. None means no limit.
+    min_samples_leaf : float, default=1
+        Minimum total weight (number of rows) in a leaf.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

@@ -29,12 +29,14 @@ class GreedyPairClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The range of false-positive rates.
-    n_steps : int
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    n_steps : int, default=100
         Number of intervals ``k`` that are tried for each weight.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

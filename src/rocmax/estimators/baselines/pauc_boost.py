@@ -40,12 +40,14 @@ class PAUCBoostClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The range of false-positive rates.
-    n_estimators : int
-        Number of rounds. They end early where no step raises the partial AUC.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    n_estimators : int, default=100
+        Maximum number of boosting rounds. They stop early if no stump improves the ranking.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

@@ -26,10 +26,10 @@ class RankBoostClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    n_estimators : int
-        Number of rounds. They end early where no stump is better than chance.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    n_estimators : int, default=100
+        Maximum number of boosting rounds. They stop early if no stump improves the ranking.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

@@ -37,36 +37,39 @@ class ROCSVC(KernelMixin, ScoredClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-        The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
-    C : float
-        Weight of each pair. The sum grows with the number of pairs: a ``C`` of :class:`~rocmax.AUCClassifier`, which
-        takes the mean, corresponds to ``C / (m * n)`` here for ``margin=1``.
-    margin : float
-        The margin :math:`\rho`. It sets the scale: ``(C, margin)`` and ``(C * a, margin * a)`` rank alike.
-    n_neighbors : int, optional
-        If given, only pairs of near examples count: positives that are among the ``n_neighbors`` nearest positives of
-        some negative, each with its ``n_neighbors`` nearest negatives. Near is meant in the space of the kernel; for
-        "rbf" it is the same as in the space of the features. Neighbours are counted by rows, whatever their weight.
-    gamma : {"scale", "auto"} or float
-        Coefficient of "rbf", "poly" and "sigmoid".
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Constant of "poly" and "sigmoid".
-    tol : float
-        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
-        from zero coefficients. The ``tol`` of ``SVC`` bounds by how much an optimality condition may be
-        broken; the default of 1e-3 there comes to a relative gap between 5e-5 (small ``C``) and 3e-3 (large ``C``) on
-        the data of ``benchmarks/papers/kernels.py``.
-    max_iter : int
-        Largest number of Newton steps.
-    max_gram_mb : float
-        Largest size of the Gram matrix in megabytes; 1000 is 11,180 rows.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report each iteration on standard error.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    C : float, default=1.0
+        Regularization parameter, the weight of each pair. Must be positive. The sum grows with the number of pairs: the
+        ``C`` of :class:`~rocmax.AUCClassifier`, which takes the mean, corresponds to ``C / (m * n)`` here for
+        ``margin=1``.
+    margin : float, default=1.0
+        Margin :math:`\rho`. It sets the scale: ``(C, margin)`` and ``(C * a, margin * a)`` give the same ranking.
+    n_neighbors : int, default=None
+        Number of neighbors that pairs are restricted to: only positives among the ``n_neighbors`` nearest positives of
+        some negative count, each with its ``n_neighbors`` nearest negatives. Distances are those of the kernel; for
+        "rbf" their order is that of the features. Neighbors are counted by rows, whatever their weight. None takes all
+        pairs.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Independent term of the "poly" and "sigmoid" kernels.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero coefficients. The ``tol`` of ``SVC`` bounds the
+        violation of the optimality conditions instead; its default of 1e-3 corresponds to a relative gap between 5e-5
+        (small ``C``) and 3e-3 (large ``C``) on the data of ``benchmarks/papers/kernels.py``.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    max_gram_mb : float, default=1000.0
+        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
 
     Attributes
     ----------

@@ -29,22 +29,24 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-        The kernel, positive semidefinite; parameters as in scikit-learn's ``SVC``.
-    C : float
-        Weight of the slacks; ``1 / C`` is added to the diagonal of the Gram matrix.
-    gamma : {"scale", "auto"} or float
-        Coefficient of "rbf", "poly" and "sigmoid".
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Constant of "poly" and "sigmoid".
-    tol : float
-        libsvm's tolerance on the optimality conditions.
-    max_gram_mb : float
-        Largest size of the Gram matrix in megabytes; 1000 is 11,180 rows.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    C : float, default=1.0
+        Regularization parameter, the weight of the squared slacks. Must be positive. ``1 / C`` is added to the diagonal
+        of the Gram matrix.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Independent term of the "poly" and "sigmoid" kernels.
+    tol : float, default=1e-3
+        Tolerance for stopping: libsvm's bound on the violation of the optimality conditions.
+    max_gram_mb : float, default=1000.0
+        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------

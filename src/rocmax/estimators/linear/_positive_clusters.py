@@ -31,7 +31,7 @@ def group(X: Any, positive: Bools, weight: Array | None) -> list[Labels]:
         Standardised rows.
     positive : ndarray of bool
         Which rows are positive.
-    weight : ndarray, optional
+    weight : ndarray, default=None
         Weights of the rows.
 
     Returns

@@ -28,7 +28,7 @@ def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float
         Standardised rows.
     positive : ndarray of bool
         Which rows are positive.
-    weight : ndarray, optional
+    weight : ndarray, default=None
         Weights of the rows.
     C : float
         Weight of the loss.

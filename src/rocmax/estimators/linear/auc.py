@@ -24,33 +24,34 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}
-        The loss on pairs.
-    penalty : {"l2", "l1", "elasticnet", "group"}
-        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
-        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
-        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
-        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
-        groups of features). The features should have a common scale.
-    C : float
-        Weight of the loss against the penalty.
-    radius : float, optional
-        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
-    l1_ratio : float
-        The :math:`\kappa` of "elasticnet", from 0 to 1.
-    groups : array-like of shape (n_features,) or list of array-likes of int, optional
-        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
-    tol : float
-        The fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol`` times what is to be gained
-        from zero weights, so that it means the same at every scale of the features.
-    max_iter : int
-        Largest number of solver iterations.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report each iteration on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Loss on the pairs of a positive and a negative.
+    constraint : {"l2", "l1", "elasticnet", "group"}, default=None
+        Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
+        the loss alone is minimised, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
+        :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
+        (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
+        features should have a common scale.
+    C : float, default=1.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    radius : float, default=None
+        Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
+    l1_ratio : float, default=0.5
+        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, default=None
+        Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
+        feature is in exactly one group.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
             Training rows; standardised features make ``C`` comparable between them.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
             A weight counts as a number of copies of its row.
 
         Returns

@@ -30,11 +30,13 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``. A limit of one per cent of false
-        alarms is ``max_fpr=0.01``.
-    loss : {"auto", "tight", "structural", "hinge", "ramp"}
-        What is minimised:
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. A limit of one per cent of
+        false alarms is ``max_fpr=0.01``.
+    loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
+        Loss to minimise:
 
         - "auto": starts from logistic regression or the full-AUC solution, whichever has the larger partial AUC on
           the training rows, and lowers a bounded loss on the pairs in the window from there. A penalty on how far the
@@ -48,37 +50,38 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; a local minimum near the full-AUC
           solution.
 
-        In a ball (see ``penalty``) the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
+        With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
         There, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and keeps the fit with the
         larger partial AUC on the training rows, so it does not collapse where the tight loss does.
-    penalty : {"l2", "l1", "elasticnet", "group"}
-        What holds the weights back. "l2" without a ``radius`` adds :math:`\frac12|w|^2` to ``C`` times the loss. Every
-        other choice minimises the loss alone over the weights with :math:`\Omega(w) \le` ``radius``, and ``C`` is not
-        used: "l2" :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 +
-        \frac{1-\kappa}{2}|w|_2^2` (more of them, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few
-        groups of features). The features should have a common scale.
-    C : float
-        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start and large values the
-        pure partial AUC of the training rows; 1 trusts the data in proportion to the number of examples that
-        the window holds, per feature.
-    radius : float, optional
-        Bound on :math:`\Omega(w)`; needed unless ``penalty="l2"``.
-    l1_ratio : float
-        The :math:`\kappa` of "elasticnet", from 0 to 1.
-    groups : array-like of shape (n_features,) or list of array-likes of int, optional
-        For "group": one label per feature, or the indices of the features of each group. Every feature is in one group.
-    tol : float
-        Where the loss is convex, the fit ends when ``dual_gap_`` is at most ``tol`` times ``objective_`` and ``tol``
-        times what is to be gained from zero weights; elsewhere, the smallest relative fall of the objective that is
-        worth another step.
-    max_iter : int
-        Largest number of solver iterations.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report each iteration on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
+    constraint : {"l2", "l1", "elasticnet", "group"}, default=None
+        Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
+        the loss alone is minimised, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
+        :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
+        (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
+        features should have a common scale.
+    C : float, default=1.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
+        small values keep the start and large values optimise the partial AUC of the training rows alone; 1 weights the
+        data by the number of examples in the window per feature.
+    radius : float, default=None
+        Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
+    l1_ratio : float, default=0.5
+        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, default=None
+        Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
+        feature is in exactly one group.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights. For losses that are not convex, the fit stops
+        when an iteration reduces the objective by less than ``tol``, relatively.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------

@@ -51,25 +51,28 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    min_fpr, max_fpr : float
-        The range of false-positive rates, ``0 <= min_fpr < max_fpr <= 1``.
-    Cs : array-like of float
-        The values of ``C`` to try; 0 is always tried too.
-    cv : int, cross-validation generator or iterable, optional
-        By default five stratified folds, repeated twice; fewer folds if a class has fewer than five rows.
-    tol : float
-        Precision of each fit.
-    max_iter : int
-        Largest number of solver iterations of each fit.
-    n_jobs : int, optional
-        Number of folds fitted at a time, as in joblib.
-    random_state : int or RandomState, optional
-        Seed of the default folds. With None
-        every fit draws anew; NumPy\'s global generator is never used.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report the end of the fit on standard error.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+        Values of ``C`` to try; 0 is always tried too.
+    cv : int, cross-validation generator or iterable, default=None
+        Cross-validation splits. None takes five stratified folds, repeated twice; fewer folds if a class has fewer than
+        five rows.
+    tol : float, default=1e-3
+        Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    n_jobs : int, default=None
+        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used. Used only for the default folds.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
 
     Attributes
     ----------

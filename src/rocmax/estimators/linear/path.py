@@ -75,7 +75,7 @@ class PartialAUCPath:
             Rows.
         y : array-like of shape (n_samples,)
             Their classes.
-        sample_weight : array-like of shape (n_samples,), optional
+        sample_weight : array-like of shape (n_samples,), default=None
             Weights.
 
         Returns
@@ -124,24 +124,35 @@ def partial_auc_path(
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_samples, n_features)
-        Training rows; features of a common scale.
+        Training rows; the features should have a common scale.
     y : array-like of shape (n_samples,)
-        Two classes.
-    min_fpr, max_fpr : float
-        The range of false-positive rates.
-    loss : {"tight", "structural", "auto"}
-        As in :class:`PartialAUCClassifier`.
-    penalty : {"l1", "elasticnet", "group", "l2"}
-        As in :class:`PartialAUCClassifier`.
-    radii : array-like, optional
-        Radii above zero. By default ``n_radii`` values in equal ratios from 0.05 to 20 times the radius at which the
-        slope of the loss at zero weights would take it to zero.
-    n_radii : int
+        Two classes, of any type.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    loss : {"tight", "structural", "auto"}, default="tight"
+        Loss to minimise, as in :class:`PartialAUCClassifier`.
+    constraint : {"l1", "elasticnet", "group", "l2"}, default="l1"
+        Norm constraint on the weights, as in :class:`PartialAUCClassifier`.
+    radii : array-like, default=None
+        Radii above zero. None takes ``n_radii`` values in equal ratios from 0.05 to 20 times the radius at which the
+        slope of the loss at zero weights would reduce it to zero.
+    n_radii : int, default=20
         Number of default radii.
-    l1_ratio, groups, tol, max_iter, pos_label
-        As in :class:`PartialAUCClassifier`.
-    sample_weight : array-like of shape (n_samples,), optional
-        A weight counts as a number of copies of its row.
+    l1_ratio : float, default=0.5
+        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, default=None
+        Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
+        feature is in exactly one group.
+    tol : float, default=1e-3
+        Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Number of copies of each row.
 
     Returns
     -------

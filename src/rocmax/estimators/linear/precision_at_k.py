@@ -17,10 +17,10 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    k : int or float
-        An integer is a number of rows; a float, above 0 and at most 1, a fraction of all rows.
-    loss : {"auto", "convex"}
-        What is minimised:
+    k : int or float, default=0.1
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    loss : {"auto", "convex"}, default="auto"
+        Loss to minimise:
 
         - "auto": starts from logistic regression and lowers a soft version of the measure from there,
           :class:`~rocmax.losses.SoftPrecision`. A penalty on how far the scores move holds it near the start. It cannot
@@ -28,23 +28,24 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
           inside, so their scale does not matter.
         - "convex": :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.PrecisionAtK`,
           to a certified gap. Its optimum on hard data is at zero weights.
-    C : float
-        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
-        measure alone, where the data speak for a move at all.
-    start_C : float
-        With "auto", the ``C`` of the logistic regression.
-    tol : float
-        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
-        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
-        relatively.
-    max_iter : int
-        Largest number of iterations, two passes over the data each.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
+    C : float, default=10.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
+        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
+        than noise.
+    start_C : float, default=1.0
+        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
+        iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
         Whether to report progress on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------
@@ -143,8 +144,8 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    loss : {"auto", "convex"}
-        What is minimised:
+    loss : {"auto", "convex"}, default="auto"
+        Loss to minimise:
 
         - "auto": starts from logistic regression and lowers a soft version of the measure from there,
           :class:`~rocmax.losses.SoftPrecision`. A penalty on how far the scores move holds it near the start. It cannot
@@ -152,23 +153,24 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
           inside, so their scale does not matter.
         - "convex": :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.BreakEven`,
           to a certified gap. Its optimum on hard data is at zero weights.
-    C : float
-        Weight of the loss against the penalty. With "auto", ``C -> 0`` gives the start; large values lower the soft
-        measure alone, where the data speak for a move at all.
-    start_C : float
-        With "auto", the ``C`` of the logistic regression.
-    tol : float
-        With "convex", stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained
-        from zero weights; with "auto", when a step lowers the objective by less than a hundredth of ``tol``,
-        relatively.
-    max_iter : int
-        Largest number of iterations, two passes over the data each.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
+    C : float, default=10.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
+        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
+        than noise.
+    start_C : float, default=1.0
+        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
+        iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
         Whether to report progress on standard error.
-    warm_start : bool
-        Whether to start from the last fit.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------

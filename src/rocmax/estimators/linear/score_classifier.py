@@ -57,15 +57,15 @@ class ScoreClassifier(LinearScoreClassifier):
           pos_label=...)``, or with ``measure(tp, fp, m, n)`` as the losses of a contingency table have.
         - a function ``threshold(scores, positive, weight)`` that returns a number; ``weight`` may be None.
     tol : float, default=1e-3
-        Tolerance of the solver that is chosen with ``solver=None``; a given solver has its own.
+        Tolerance of the solver that ``solver=None`` chooses; a given solver has its own.
     max_iter : int, default=500
-        Largest number of iterations of the solver that is chosen with ``solver=None``.
-    pos_label : object, default=None
-        The positive class; the larger label, ``classes_[1]``, if None.
+        Maximum number of iterations of the solver that ``solver=None`` chooses.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False
-        Whether to report each iteration on standard error.
+        Whether to report progress on standard error.
     warm_start : bool, default=False
-        Whether to start from the last fit.
+        Whether to start from the solution of the previous fit.
 
     Attributes
     ----------

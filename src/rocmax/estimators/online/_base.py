@@ -19,7 +19,7 @@ from rocmax.measures import ROCAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.streaming.base import Memory, Method, RowBlock
 
-# The threshold is chosen on at most this many rows: more would cost as much as an epoch, and change little.
+# The threshold is chosen on at most this many rows: more would cost as much as a pass, and change little.
 _N_FOR_THRESHOLD = 10_000
 # Parameters of fit alone, and the seed, which counts at the start.
 _FREE = ("max_iter", "tol", "random_state")
@@ -74,7 +74,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
             New rows, one or more.
         y : array-like of shape (n_samples,)
             Their classes; a block may hold only one of the two.
-        classes : array-like of shape (2,), optional
+        classes : array-like of shape (2,), default=None
             Both classes; needed in the first call.
 
         Returns

@@ -28,21 +28,22 @@ class OAMClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    update : {"sequential", "gradient"}
-        The kind of step.
-    C : float
-        Weight of the loss.
-    buffer_size : int
-        Rows of each class that the reservoirs hold.
-    max_iter : int
-        Number of passes of `fit`.
-    tol : float, optional
-        `fit` stops after a pass that changes the weights by at most this share of their length.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int, RandomState or None
-        Seed of the order of rows and of the reservoirs; an integer makes a run repeat exactly. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    update : {"sequential", "gradient"}, default="sequential"
+        Kind of step; see above.
+    C : float, default=1e-6
+        Weight of the loss of a pair in a step. Must be positive.
+    buffer_size : int, default=100
+        Number of rows of each class in the buffers.
+    max_iter : int, default=1
+        Maximum number of passes over the rows in ``fit``.
+    tol : float, default=None
+        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
+        With None it makes all ``max_iter`` passes.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------
@@ -106,24 +107,25 @@ class CBRClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    covariance : {"full", "diagonal"}
-        What is kept of :math:`\Sigma`. A pair costs the square of the number of features if "full", and as much
-        as its rows have stored values if "diagonal".
-    C : float
-        Bound on the step.
-    confidence : float
-        The wanted probability, between 0.5 and 1.
-    buffer_size : int
-        Rows of each class that the buffers hold.
-    max_iter : int
-        Number of passes of `fit`.
-    tol : float, optional
-        `fit` stops after a pass that changes the weights by at most this share of their length.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int, RandomState or None
-        Seed of the order of rows; an integer makes a run repeat exactly. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    covariance : {"full", "diagonal"}, default="full"
+        Form of :math:`\Sigma`. A pair costs the square of the number of features if "full", and as much as its rows
+        have stored values if "diagonal".
+    C : float, default=1e-4
+        Upper bound on the step. Must be positive.
+    confidence : float, default=0.7
+        Probability with which a pair should be ranked correctly, above 0.5 and below 1.
+    buffer_size : int, default=50
+        Number of rows of each class in the buffers.
+    max_iter : int, default=1
+        Maximum number of passes over the rows in ``fit``.
+    tol : float, default=None
+        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
+        With None it makes all ``max_iter`` passes.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------

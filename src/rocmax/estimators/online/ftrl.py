@@ -41,31 +41,36 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        What to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
+        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
         "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
-    min_fpr, max_fpr : float, default=0.0, 0.1
-        The window of the partial AUC; ``max_fpr`` is also the limit of "tpr_at_fpr".
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
+        limit of "tpr_at_fpr".
     k : int or float, default=0.1
-        For the precision at k: a float is a fraction of the rows, an integer a number of rows. ``fit`` takes a number
-        as a fraction of the rows that it is given; ``partial_fit``, where more rows may come, needs a fraction.
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
+        ``fit`` turns a number into a fraction of the rows that it gets; ``partial_fit``, where more rows may come,
+        needs a fraction.
     beta : float, default=1.0
-        Weight of the recall in F-beta.
-    C : float
-        Weight of the loss.
-    n_batches : int
-        Batches of equal size into which ``fit`` cuts the rows, in random order. With 1 it is the batch fit.
-    tol : float
-        Stop each solve when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from
-        zero weights.
-    max_iter : int
-        Largest number of iterations of each solve, two passes over the rows each.
-    random_state : int or RandomState, optional
-        Seed of the order of rows in ``fit``. With None
-        every fit draws anew; NumPy\'s global generator is never used.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report each iteration on standard error.
+        Weight of the recall, above 0. Used by "f_beta".
+    C : float, default=10.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    n_batches : int, default=10
+        Number of batches of equal size into which ``fit`` divides the rows, in random order. With 1 it is the batch
+        fit.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
 
     Attributes
     ----------
@@ -188,7 +193,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
             Rows, kept with those of earlier calls.
         y : array-like of shape (n_samples,)
             Their classes; one class alone is fine.
-        classes : array-like of shape (2,), optional
+        classes : array-like of shape (2,), default=None
             Both classes; needed in the first call.
 
         Returns

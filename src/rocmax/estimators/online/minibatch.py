@@ -47,38 +47,43 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        What to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
+        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
         "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
-    min_fpr, max_fpr : float, default=0.0, 0.1
-        The window of the partial AUC; ``max_fpr`` is also the limit of "tpr_at_fpr".
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
+        limit of "tpr_at_fpr".
     k : int or float, default=0.1
-        For the precision at k: a float is a fraction of the rows, an integer a number of rows. ``fit`` takes a number
-        as a fraction of the rows that it is given; ``partial_fit``, where more rows may come, needs a fraction.
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
+        ``fit`` turns a number into a fraction of the rows that it gets; ``partial_fit``, where more rows may come,
+        needs a fraction.
     beta : float, default=1.0
-        Weight of the recall in F-beta.
-    max_iter : int, optional
-        Passes of ``fit`` over the data; by default 5, or more on small samples, so that there are 500 steps.
-    batch_size : int
-        Rows of a batch; negatives of a batch if there is a reservoir.
-    reservoir_size : int, optional
-        Number of positives that each batch of negatives is compared with.
-    learning_rate : float or "auto"
-        Length of the first step. By default such that a step along the difference of the classes' means in the first
-        batch puts the means of the scores 1, the margin, apart.
-    radius : float, optional
-        Radius of the ball on which the weights are projected; by default there is none.
-    early_stopping : bool
-        Whether ``fit`` holds out rows, and stops when the measure on them has not grown in two passes; the
-        weights of the best pass are kept.
-    validation_fraction : float
-        Share of the rows that is held out.
-    random_state : int or RandomState, optional
-        Seed of the order of rows and of the samples. With None
-        every fit draws anew; NumPy\'s global generator is never used.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    verbose : bool
-        Whether to report the end of each pass on standard error.
+        Weight of the recall, above 0. Used by "f_beta".
+    max_iter : int, default=None
+        Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are 500
+        steps.
+    batch_size : int, default=500
+        Number of rows in a batch; of negatives, if there is a reservoir.
+    reservoir_size : int, default=None
+        Number of positives that each batch of negatives is compared with. None takes the positives of the batch.
+    learning_rate : "auto" or float, default="auto"
+        Length of the first step. "auto" takes the length at which a step along the difference of the class means in the
+        first batch puts the mean scores 1, the margin, apart.
+    radius : float, default=None
+        Upper bound on the L2 norm of the weights, to which each step is projected. None means no bound.
+    early_stopping : bool, default=False
+        Whether ``fit`` sets rows aside for validation, and stops when the measure on them has not improved for two
+        passes. The weights of the best pass are kept.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that ``early_stopping`` sets aside for validation.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
 
     Attributes
     ----------
@@ -191,7 +196,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
             Rows.
         y : array-like of shape (n_samples,)
             Their classes; one class alone is fine.
-        classes : array-like of shape (2,), optional
+        classes : array-like of shape (2,), default=None
             Both classes; needed in the first call, unless it follows ``fit``.
 
         Returns

@@ -80,35 +80,39 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
         \lambda_t = \frac{1}{\alpha (t + t_0)}.
 
     Every `rskip` steps :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`; every `askip` steps the iterate
-    enters an average, which is the model. An epoch is as many steps as there are rows. A step costs as much as its two
+    enters an average, which is the model. A pass is as many steps as there are rows. A step costs as much as its two
     rows have stored values, shrinking and averaging included.
 
     Parameters
     ----------
-    alpha : float
-        Weight of the penalty. Small values leave the work of regularising to the average.
-    t0 : float or "auto"
-        Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
-        `alpha`, so that the first steps go at most to where a pair of loss 1 has none left. With a small
-        number such as `rskip` the first steps are long and the penalty acts from the start.
-    rskip : int
-        Steps between two shrinkings; how much is shrunk in total and what it costs hardly depend on it.
-    askip : int
-        Steps between two iterates that enter the average.
-    average : bool or int
-        Whether to average; an integer is the number of steps after which averaging begins.
-    max_iter : int
-        Number of epochs of `fit`.
-    tol : float, optional
-        `fit` stops after an epoch that changes the weights by at most this share of their length.
-    buffer_size : int
-        Rows of each class that `partial_fit` remembers (a uniform sample of all rows so far): partners for
-        rows of a block that lacks the other class, and part of the rows on which the threshold is chosen.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int, RandomState or None
-        Seed of the draws; an integer makes a run repeat exactly. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    alpha : float, default=1e-4
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. Small values leave the regularization to the
+        average.
+    t0 : "auto" or float, default="auto"
+        Offset of the step number, at least 0. "auto" takes the mean of :math:`|x|^2` over the first pairs, divided by
+        ``alpha``: the first steps then go at most to where a pair of loss 1 has none left. With a small number such as
+        ``rskip`` the first steps are long and the penalty acts from the start.
+    rskip : int, default=16
+        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`. The total
+        shrinkage and its cost hardly depend on it.
+    askip : int, default=16
+        Number of steps between two iterates that enter the average.
+    average : bool or int, default=True
+        Whether the model is the average of the iterates or the last one. An int is the number of steps after which
+        averaging begins.
+    max_iter : int, default=15
+        Maximum number of passes over the rows in ``fit``.
+    tol : float, default=None
+        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
+        With None it makes all ``max_iter`` passes.
+    buffer_size : int, default=100
+        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far. They are
+        partners for the rows of a block without the other class, and part of the rows on which the threshold is chosen.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------
@@ -120,7 +124,7 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
     classes_ : ndarray of shape (2,)
         The classes.
     n_iter_ : int
-        Epochs of `fit`, plus blocks of `partial_fit`.
+        Passes of `fit`, plus blocks of `partial_fit`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -161,28 +165,33 @@ class ASAMClassifier(_PairParameters, StochasticClassifier):
 
     Parameters
     ----------
-    alpha : float
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`.
-    t0 : float or "auto"
-        Offset of the step number, at least 0. "auto" is the mean of :math:`|x|^2` over the first pairs, divided by
-        `alpha`: the longest first step that is stable.
-    rskip : int
-        Steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
-    askip : int
-        Steps between two iterates that enter the average.
-    average : bool or int
-        Whether to average; an integer is the number of steps after which averaging begins.
-    max_iter : int
-        Number of epochs of `fit`.
-    tol : float, optional
-        `fit` stops after an epoch that changes the weights by at most this share of their length.
-    buffer_size : int
-        Rows of each class that `partial_fit` remembers.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int, RandomState or None
-        Seed of the draws; an integer makes a run repeat exactly. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    alpha : float, default=1e-4
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. Small values leave the regularization to the
+        average.
+    t0 : "auto" or float, default="auto"
+        Offset of the step number, at least 0. "auto" takes the mean of :math:`|x|^2` over the first pairs, divided by
+        ``alpha``: the longest first step that is stable.
+    rskip : int, default=16
+        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`. The total
+        shrinkage and its cost hardly depend on it.
+    askip : int, default=16
+        Number of steps between two iterates that enter the average.
+    average : bool or int, default=True
+        Whether the model is the average of the iterates or the last one. An int is the number of steps after which
+        averaging begins.
+    max_iter : int, default=15
+        Maximum number of passes over the rows in ``fit``.
+    tol : float, default=None
+        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
+        With None it makes all ``max_iter`` passes.
+    buffer_size : int, default=100
+        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far. They are
+        partners for the rows of a block without the other class, and part of the rows on which the threshold is chosen.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------
@@ -225,23 +234,26 @@ class SOLAMClassifier(StochasticClassifier):
 
     Parameters
     ----------
-    radius : float
-        Bound R on the length of the weights.
-    learning_rate : float or "auto"
-        The number :math:`\zeta`. "auto" is 1 divided by the mean of :math:`|x|^2` over the first rows.
-    average : bool
-        Whether the model is the mean of the iterates, or the last one.
-    max_iter : int
-        Number of epochs of `fit`.
-    tol : float, optional
-        `fit` stops after an epoch that changes the weights by at most this share of their length.
-    buffer_size : int
-        Rows of each class that `partial_fit` remembers, to choose the threshold.
-    pos_label : object, optional
-        The positive class; by default ``classes_[1]``, the larger label.
-    random_state : int, RandomState or None
-        Seed of the order of rows; an integer makes a run repeat exactly. With None
-        every fit draws anew; NumPy\'s global generator is never used.
+    radius : float, default=1.0
+        Upper bound R on the L2 norm of the weights.
+    learning_rate : "auto" or float, default="auto"
+        Length of the first step, :math:`\zeta`. "auto" takes 1 divided by the mean of :math:`|x|^2` over the first
+        rows.
+    average : bool, default=True
+        Whether the model is the average of the iterates, weighted by their steps, or the last one.
+    max_iter : int, default=15
+        Maximum number of passes over the rows in ``fit``.
+    tol : float, default=None
+        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
+        With None it makes all ``max_iter`` passes.
+    buffer_size : int, default=100
+        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far, to choose the
+        threshold.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
 
     Attributes
     ----------

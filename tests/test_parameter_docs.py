@@ -1,0 +1,211 @@
+"""Parameters: one name for one thing, and docstrings that state types, defaults and the same texts everywhere."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import defaultdict
+
+import pytest
+
+import rocmax
+from helpers.docstrings import parameters, parse_parameters, public_methods, public_objects
+
+PUBLIC = public_objects()
+METHODS = public_methods()
+
+every_public = pytest.mark.parametrize("name", PUBLIC)
+every_documented = pytest.mark.parametrize("name", [*PUBLIC, *METHODS])
+
+# Words for which the vocabulary has another one, scikit-learn's where it has a word.
+REPLACED = {
+    "eta": "learning_rate or confidence",
+    "max_epochs": "max_iter",
+    "n_epochs": "max_iter",
+    "n_passes": "max_iter",
+    "step": "learning_rate",
+    "step_size": "learning_rate",
+    "seed": "random_state",
+    "window": "min_fpr and max_fpr, or buffer_size",
+    "threshold_fpr": "max_fpr",
+    "weights": "sample_weight",
+}
+
+# Why the text of a parameter is not the one of its namesakes (which it may also continue, without an entry here).
+DIFFERENT = {
+    ("rocmax", "C"): {
+        "ROCSVC": "a weight of each pair",
+        "TwoNormSVC": "a weight of squared slacks",
+        "OAMClassifier": "no penalty: a weight in a step",
+        "CBRClassifier": "no penalty: a bound on a step",
+    },
+    ("rocmax", "tol"): {
+        "ROCSVC": "compared with the tolerance of SVC",
+        "TwoNormSVC": "that of libsvm",
+        "AsymmetricSVC": "relative to another number",
+        "PSAMClassifier": "no certificate: the change of the weights",
+        "ASAMClassifier": "no certificate: the change of the weights",
+        "SOLAMClassifier": "no certificate: the change of the weights",
+        "OAMClassifier": "no certificate: the change of the weights",
+        "CBRClassifier": "no certificate: the change of the weights",
+        "PartialAUCClassifierCV": "of many fits",
+        "partial_auc_path": "of many fits",
+        "ScoreClassifier": "of the default solver only",
+    },
+    ("rocmax", "max_iter"): {
+        "PSAMClassifier": "passes",
+        "ASAMClassifier": "passes",
+        "SOLAMClassifier": "passes",
+        "OAMClassifier": "passes",
+        "CBRClassifier": "passes",
+        "MiniBatchClassifier": "passes",
+        "KMeansNystroem": "passes of k-means",
+        "ScoreClassifier": "of the default solver only",
+    },
+    ("rocmax", "average"): {"SOLAMClassifier": "weighted, from the first step on"},
+    ("rocmax", "batch_size"): {"KMeansNystroem": "of k-means and of the kernel"},
+    ("rocmax", "buffer_size"): {
+        "OAMClassifier": "the buffers of the method itself",
+        "CBRClassifier": "the buffers of the method itself",
+        "SOLAMClassifier": "for the threshold only",
+    },
+    ("rocmax", "coef0"): {"KMeansNystroem": "kernels with other defaults"},
+    ("rocmax", "confidence"): {"CBRClassifier": "of a pair, not of a limit"},
+    ("rocmax", "constraint"): {"partial_auc_path": "never None, and explained there"},
+    ("rocmax", "cv"): {"FPRThresholdClassifier": "a held-out share or a fitted estimator too"},
+    ("rocmax", "degree"): {"KMeansNystroem": "kernels with other defaults"},
+    ("rocmax", "gamma"): {"KMeansNystroem": "two more choices"},
+    ("rocmax", "groups"): {"compare": "groups of rows, as in scikit-learn's splitters"},
+    ("rocmax", "kernel"): {"KMeansNystroem": "all pairwise kernels of scikit-learn"},
+    ("rocmax", "learning_rate"): {"SOLAMClassifier": "another rule for auto"},
+    ("rocmax", "loss"): dict.fromkeys(
+        (
+            "AUCClassifier", "BreakEvenClassifier", "GMeanClassifier", "PartialAUCClassifier", "PrecisionAtKClassifier",
+            "ScoreClassifier", "partial_auc_path",
+        ),
+        "losses of its own measure",
+    ),
+    ("rocmax", "max_fpr"): {"FPRThresholdClassifier": "a limit, not the end of a range"},
+    ("rocmax", "radius"): {"MiniBatchClassifier": "always the L2 norm", "SOLAMClassifier": "always the L2 norm"},
+    ("rocmax", "t0"): {"ASAMClassifier": "another reason for auto"},
+    ("rocmax", "X"): {"compare": "whatever the estimators take"},
+    ("rocmax.data", "path"): {"read_columns": "named in the text above"},
+    ("rocmax.losses", "base"): {"SoftMeasure": "needs derivatives"},
+    ("rocmax.losses", "k"): {"SoftPrecision": "may be None"},
+    ("rocmax.measures", "max_fpr"): {
+        "TPRAtFPRMeasure": "a limit, not the end of a range",
+        "TwoWayPartialAUCMeasure": "the edge of a region",
+    },
+    ("rocmax.measures", "min_tpr"): {"TwoWayPartialAUCMeasure": "the edge of a region"},
+    ("rocmax.metrics", "confidence_level"): {"bootstrap_test": "of a difference", "delong_test": "of a difference"},
+    ("rocmax.metrics", "max_fpr"): {
+        "tpr_at_fpr": "a limit, not the end of a range",
+        "two_way_partial_auc_score": "the edge of a region",
+    },
+    ("rocmax.metrics", "min_tpr"): {"two_way_partial_auc_score": "the edge of a region"},
+    ("rocmax.metrics", "y_score"): {"bootstrap_interval": "may be labels", "bootstrap_test": "may be labels"},
+    ("rocmax.operators", "X"): {"MatrixOperator": "matrices only"},
+    ("rocmax.penalties", "l1_ratio"): {"L1Ball": "fixed"},
+    ("rocmax.solvers", "learning_rate"): {"MiniBatchSteps": "another rule for None"},
+    ("rocmax.solvers", "loss"): {"MiniBatchSteps": "bound to batches by itself"},
+    ("rocmax.solvers", "max_iter"): {"CCCP": "outer steps"},
+    ("rocmax.solvers", "tol"): {
+        "CCCP": "not convex: no certificate",
+        "LBFGS": "not convex: no certificate",
+        "ProjectedSubgradient": "relative to the loss alone",
+        "ProximalBundle": "relative to the loss alone",
+        "choose_solver": "passed on",
+    },
+}  # fmt: skip
+
+
+@every_documented
+def test_every_parameter_is_documented_in_order(name):
+    value = {**PUBLIC, **METHODS}[name]
+    names = [entry.name for entry in parse_parameters(value.__doc__ or "")]
+    assert names == list(parameters(value))
+
+
+@every_documented
+def test_documented_defaults_are_those_of_the_signature(name):
+    value = {**PUBLIC, **METHODS}[name]
+    for entry in parse_parameters(value.__doc__ or ""):
+        parameter = parameters(value)[entry.name]
+        if entry.name.startswith("*"):
+            continue
+        assert entry.kind, f"{entry.name} has no type"
+        assert entry.text, f"{entry.name} has no text"
+        assert "optional" not in entry.kind, f"{entry.name}: state the default instead"
+        if parameter.default is inspect.Parameter.empty:
+            assert entry.default is None, f"{entry.name} has no default"
+            continue
+        assert entry.default is not None, f"{entry.name}: the default is {parameter.default!r}"
+        stated = ast.literal_eval(entry.default)
+        assert (type(stated), stated) == (type(parameter.default), parameter.default), entry.name
+
+
+def texts():
+    """Return type and text of each parameter: by public module and name, then by owner."""
+    found = defaultdict(dict)
+    for name, value in PUBLIC.items():
+        module, owner = ".".join(name.split(".")[:-1][:2]), name.split(".")[-1]
+        for entry in parse_parameters(value.__doc__ or ""):
+            found[module, entry.name][owner] = (entry.kind, entry.text)
+    return found
+
+
+def test_repeated_texts_are_the_same():
+    wrong = {}
+    for key, by_owner in texts().items():
+        listed = DIFFERENT.get(key, {})
+        rest = {owner: value for owner, value in by_owner.items() if owner not in listed}
+        if not rest:
+            continue
+        # The shortest text is the common one, and the others may go on from it.
+        kind, text = min(rest.values(), key=lambda value: len(value[1]))
+        for owner, (own_kind, own_text) in rest.items():
+            if own_kind != kind or not own_text.startswith(text):
+                wrong[(*key, owner)] = (own_kind, own_text)
+    assert not wrong
+
+
+def test_the_list_of_different_texts_is_current():
+    found = texts()
+    for key, listed in DIFFERENT.items():
+        assert set(listed) <= set(found[key]), key
+        common = {value for owner, value in found[key].items() if owner not in listed}
+        assert common, key
+        assert not common & {found[key][owner] for owner in listed}, key
+
+
+@every_public
+def test_names_are_those_of_the_vocabulary(name):
+    used = set(parameters(PUBLIC[name])) & set(REPLACED)
+    assert not used, {word: REPLACED[word] for word in used}
+
+
+def test_gamma_has_one_default():
+    defaults = {
+        name: parameters(value)["gamma"].default for name, value in PUBLIC.items() if "gamma" in parameters(value)
+    }
+    del defaults["rocmax.kernels.Kernel"]  # made by the estimators, with all parameters given
+    assert len(defaults) == 5
+    assert set(defaults.values()) == {"scale"}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "old"),
+    [
+        (rocmax.MiniBatchClassifier, "passes"),
+        (rocmax.MiniBatchClassifier, "buffer_size"),
+        (rocmax.MiniBatchClassifier, "eta"),
+        (rocmax.PSAMClassifier, "gamma"),
+        (rocmax.PSAMClassifier, "max_epochs"),
+        (rocmax.CBRClassifier, "eta"),
+        (rocmax.AUCClassifier, "penalty"),
+        (rocmax.PartialAUCClassifier, "penalty"),
+    ],
+)
+def test_old_names_are_ordinary_errors(estimator, old):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{old}'"):
+        estimator(**{old: 1})
