@@ -61,32 +61,35 @@ def compare(
     Parameters
     ----------
     estimators : dict of str to estimator
-        What to compare, by name.
-    X, y : array-like
-        The rows and their classes.
+        Estimators to compare, by name.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Two classes, of any type.
     scoring : str, Measure or callable
         A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
         ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better.
-    param_grids : dict of str to dict, optional
-        For each name the grid to choose from, as in ``GridSearchCV``.
-    n_splits : int
+    param_grids : dict of str to dict, default=None
+        Grids to choose from, by name, as in ``GridSearchCV``. An estimator without a grid keeps its own parameters.
+    n_splits : int, default=10
         Number of random splits, stratified by class (or by group, if there are groups).
-    test_size : float
-        Share of the rows in each test set.
-    inner_cv : int
-        Folds of the inner validation.
-    groups : array-like, optional
-        Rows of one group are never on both sides of a split.
-    random_state : int or RandomState
-        Seed of the splits.
-    n_jobs : int, optional
-        Fits at a time, as in joblib.
-    store : str or Path, optional
+    test_size : float, default=0.3
+        Fraction of the rows in each test set.
+    inner_cv : int, default=3
+        Number of folds of the inner cross-validation.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row. Rows of one group are never on both sides of a split.
+    random_state : int, RandomState instance or None, default=0
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    n_jobs : int, default=None
+        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    store : str or Path, default=None
         A file of results, one line for each fit. What it has is not run again, so an interrupted comparison goes on
         where it was; results of other data or settings in it are left alone. A result belongs to the data, the
         split, all parameters of the estimator, its grid and the scorer, and to the versions of their packages;
         functions and classes of a script belong to it with their code.
-    progress : callable, optional
+    progress : callable, default=None
         Called with 1 after each fit.
 
     Returns
