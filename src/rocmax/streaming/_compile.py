@@ -1,4 +1,4 @@
-"""Loops compiled once per machine: the cache on disk, and the notice while it is filled."""
+"""Loops compiled once per machine: the cache on disk, the notice while it is filled, and a choice by argument type."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, typeof, types
+from numba.extending import overload
 
 # Sums may be reordered, so that they use vector instructions; infinities and NaN keep their meaning.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
@@ -77,3 +78,24 @@ def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return function
 
     return register
+
+
+def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
+    """Return an operation that compiles to one of two functions, by the type of its first argument."""
+
+    def operation(*_: Any) -> Any:
+        raise NotImplementedError("for compiled code only")
+
+    @overload(operation, jit_options=_FAST, strict=False)
+    def choose(kind: Any, *_: Any) -> Callable[..., Any]:
+        return first if is_first(kind) else second
+
+    return operation
+
+
+def _on_rows(dense: Callable[..., Any], csr: Callable[..., Any]) -> Any:
+    return _either(dense, csr, lambda kind: isinstance(kind, types.Array))
+
+
+def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> Any:
+    return _either(diagonal, full, lambda kind: kind.ndim == 1)

@@ -8,54 +8,25 @@ notices changes of the file that holds a loop, and of no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from rocmax.streaming._compile import _FAST, _loop
+from rocmax.streaming._compile import _FAST, _loop, _on_covariance, _on_rows
 
 # An index of unsigned type needs no test for a negative one, which would cost as much as the arithmetic.
 _uint, _ONE = np.uint64, np.uint64(1)
 
-
 # Below this scale the weights are multiplied out: the average is a difference that loses as many digits.
 _SMALLEST = 1e-4
-
-
-# Rows are asked for this many steps before they are used: about the time that main memory takes.
+# Rows are asked for this many steps before they are used: about the time that main memory takes. That saves up to half
+# of the time, and costs nothing where the rows are in the cache: benchmarks/solvers/row_prefetch.py.
 _AHEAD = 4
-
-
 _LINE = 8  # numbers of double precision in a cache line
-
-
 _MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
-
-
-def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
-    """Return an operation that compiles to one of two functions, by the type of its first argument."""
-
-    def operation(*_: Any) -> Any:
-        raise NotImplementedError("for compiled code only")
-
-    @overload(operation, jit_options=_FAST, strict=False)
-    def choose(kind: Any, *_: Any) -> Callable[..., Any]:
-        return first if is_first(kind) else second
-
-    return operation
-
-
-def _on_rows(dense: Callable[..., Any], csr: Callable[..., Any]) -> Any:
-    return _either(dense, csr, lambda kind: isinstance(kind, types.Array))
-
-
-def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> Any:
-    return _either(diagonal, full, lambda kind: kind.ndim == 1)
 
 
 @intrinsic
@@ -149,17 +120,9 @@ def _csr_add_both(X, i, step, v, other, u):
 
 
 fetch = _on_rows(_dense_fetch, _csr_fetch)
-
-
 row_dot = _on_rows(_dense_dot, _csr_dot)
-
-
 row_squared = _on_rows(_dense_squared, _csr_squared)
-
-
 row_add = _on_rows(_dense_add, _csr_add)
-
-
 row_add_both = _on_rows(_dense_add_both, _csr_add_both)
 
 
@@ -235,14 +198,8 @@ def _csr_pair_values(X, i, j, index, value):
 
 
 pair_dot = _on_rows(_dense_pair_dot, _csr_pair_dot)
-
-
 pair_squared = _on_rows(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
-
-
 pair_add_both = _on_rows(_dense_pair_add_both, _csr_pair_add_both)
-
-
 pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills places and values of x_i - x_j, returns a count
 
 
@@ -410,8 +367,6 @@ def _full_update(covariance, mean, index, count, product, alpha, beta):
 
 
 covariance_product = _on_covariance(_diagonal_product, _full_product)  # fills covariance @ x, returns x.covariance @ x
-
-
 covariance_update = _on_covariance(_diagonal_update, _full_update)
 
 
