@@ -219,7 +219,7 @@ def test_a_small_file_does_not_fill_the_memory(saved, tmp_path, monkeypatch):
     members = unzipped(saved.read_bytes())
     path.write_bytes(zipped({**members, "model.skops": zeros}))
     assert path.stat().st_size < 10**5
-    with pytest.raises(ModelFileError, match=r"unpacks to more than 16,777,216 bytes.*max_bytes=.*--max-bytes"):
+    with pytest.raises(ModelFileError, match=r"unpacks to more than 16,777,216 bytes.*max_bytes=\.\.\."):
         rocmax.load(path)
     changed = bytearray(path.read_bytes())
     place = changed.rindex(b"PK\x01\x02") + 24

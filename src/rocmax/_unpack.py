@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rocmax._messages import Message, Parameter
+
 # Without a limit from the user: this many bytes, or this many times the size of the file if that is more. Tables of
 # text rarely shrink to less than a fiftieth.
 LEAST_LIMIT = 1 << 28
@@ -43,12 +45,10 @@ def unpack_limit(packed_size: int, max_bytes: int | None) -> int:
     return int(max_bytes)
 
 
-def beyond_limit(path: object, limit: int) -> str:
+def beyond_limit(path: object, limit: int) -> Message:
     """Say that a file unpacks to too much, and what to do about it."""
-    return (
-        f"{path} unpacks to more than {limit:,} bytes, the limit for this file; if you trust it, raise the limit "
-        "(max_bytes=..., or --max-bytes on the command line)"
-    )
+    found = f"{path} unpacks to more than {limit:,} bytes, the limit for this file; if you trust it, raise the limit"
+    return Message(found, " (", Parameter("max_bytes", ...), ")")
 
 
 def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:

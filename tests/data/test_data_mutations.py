@@ -158,7 +158,7 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, ending):
     path.write_bytes(
         gzip.compress(content) if ending.endswith("gz") else pa.Codec("zstd").compress(content, asbytes=True)
     )
-    with pytest.raises(DataError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes=.*--max-bytes"):
+    with pytest.raises(DataError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes=\.\.\."):
         read_table(path, max_bytes=10**6)
     assert read_table(path, max_bytes=len(content)).X.shape == (500_000, 1 + ending.startswith("csv"))
 

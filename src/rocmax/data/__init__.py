@@ -1,4 +1,4 @@
-"""Input files: csv, tsv, parquet and svmlight, plain or compressed, whole or in batches.
+"""Input tables: csv, tsv, parquet and svmlight, plain or compressed, and data frames, whole or in batches.
 
 Features arrive alike from every format, so that batches agree with each other and with the whole file: numbers and
 booleans as float64 with NaN for missing values, text as strings, dates as dates; svmlight as CSR matrices.
@@ -7,9 +7,9 @@ booleans as float64 with NaN for missing values, text as strings, dates as dates
 from __future__ import annotations
 
 from rocmax._public import set_public_module
-from rocmax.data._read import Table, iter_batches, read_columns, read_table
+from rocmax.data._read import Table, TableSource, iter_batches, read_columns, read_table
 from rocmax.data.errors import DataError
 
-__all__ = ["DataError", "Table", "iter_batches", "read_columns", "read_table"]
+__all__ = ["DataError", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
 
 set_public_module("rocmax.data", globals(), __all__)

@@ -1,4 +1,4 @@
-"""Text tables, by pyarrow where pandas is not quicker; Python's csv module finds the line where something is wrong."""
+"""Text tables, by pyarrow; Python's csv module finds the line where something is wrong."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from rocmax.data import _quick
+from rocmax._messages import Message, Parameter
 from rocmax.data._files import Bounded, Source, arrow
 from rocmax.data.errors import DataError, check_distinct
 
-# Large enough for wide rows, small against memory.
+# Large enough for wide rows, small against memory; a row must fit into a block.
 BLOCK_SIZE = 1 << 22
+FIELD_BYTES = 32
 DELIMITERS = ",;\t|"
 # A header of 100,000 names of ordinary length takes a tenth of this.
 HEADER_BYTES = 1 << 24
@@ -45,12 +46,6 @@ def header(source: Source, delimiter: str | None) -> list[str]:
     return names
 
 
-def read_quickly(source: Source, columns: Sequence[str], kinds: Mapping[str, str], delimiter: str | None) -> Any | None:
-    """Return the whole file as a DataFrame if it is a plain one; None otherwise."""
-    layout = _quick.Layout(header(source, delimiter), columns, kinds, _separator(source, delimiter), MISSING)
-    return _quick.read(source, layout)
-
-
 def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
     """Return the whole file as an Arrow table; types are found from all its rows."""
     pc = _module()
@@ -59,7 +54,7 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delim
     with source.native() as stream, _Explained(source, columns, delimiter):
         table = pc.read_csv(
             stream,
-            read_options=pc.ReadOptions(block_size=BLOCK_SIZE),
+            read_options=pc.ReadOptions(block_size=_block_size(source)),
             parse_options=_parse_options(source, delimiter),
             convert_options=_convert_options(columns, types),
         )
@@ -116,7 +111,7 @@ def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[st
     pc = _module()
     return pc.open_csv(
         stream,
-        read_options=pc.ReadOptions(block_size=BLOCK_SIZE),
+        read_options=pc.ReadOptions(block_size=_block_size(source)),
         parse_options=_parse_options(source, delimiter),
         convert_options=_convert_options(columns, types),
     )
@@ -143,7 +138,9 @@ class _Explained:
         if bad:
             raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
         if "straddling" in text:
-            raise DataError(f"{self.source.path} has a row longer than {BLOCK_SIZE:,} bytes, the limit") from error
+            raise DataError(
+                f"{self.source.path} has a row longer than {_block_size(self.source):,} bytes, the limit"
+            ) from error
         raise DataError(f"{self.source.path} is not a table of text: {_short(text)}") from error
 
     def _ragged(self, text: str) -> DataError:
@@ -165,15 +162,19 @@ class _Explained:
             place = next(rows).index(column)
             line = next((rows.line_num for row in rows if len(row) > place and row[place] == value), None)
         where = f"{self.source.path}, line {line}" if line else str(self.source.path)
+        advice = Parameter("types", {column: "text"}, " (to read the column as text: {})")
         return DataError(
-            f"{where}: column {column!r} needs numbers, as in the rows before; got {_short(value)!r} "
-            f"(to read the column as text: types={{{column!r}: 'text'}})"
+            Message(f"{where}: column {column!r} needs numbers, as in the rows before; got {_short(value)!r}", advice)
         )
 
     def _rows(self, stream: Any) -> Any:
         # Bytes that are not UTF-8 may stand in another line than the fault that is looked for. Python's reader raises
         # csv.Error for fields beyond its limit, which pyarrow reads; then the line is not known.
         return csv.reader(_lines(stream, "surrogateescape"), delimiter=_separator(self.source, self.delimiter))
+
+
+def _block_size(source: Source) -> int:
+    return max(BLOCK_SIZE, FIELD_BYTES * source.n_columns)
 
 
 def _short(text: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
+from rocmax._packages import need
 from rocmax._unpack import beyond_limit, unpack_limit
 from rocmax.data.errors import DataError
 
@@ -32,6 +33,7 @@ class Source(NamedTuple):
     format: Literal["csv", "tsv", "parquet", "svmlight"]
     compression: str | None
     limit: int | None = None
+    n_columns: int = 0
 
     def limited(self, max_bytes: int | None) -> Source:
         """Return the source with a limit on what a compressed file may unpack to; other files have none."""
@@ -42,7 +44,7 @@ class Source(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the content, unpacked, for Python; what cannot be unpacked is a DataError."""
+        """Open the content, decompressed, for Python; what cannot be decompressed is a DataError."""
         with self._unpacked() as stream:
             yield cast(BinaryIO, io.BufferedReader(stream))
 
@@ -125,9 +127,5 @@ def find_source(path: str | Path) -> Source:
 
 def arrow() -> Any:
     """Import pyarrow, or say how to get it."""
-    try:
-        import pandas  # noqa: F401 - pyarrow hands its tables over to it
-        import pyarrow
-    except ImportError as error:
-        raise ImportError(f"reading files needs pandas and pyarrow: pip install 'rocmax[data]' ({error})") from error
-    return pyarrow
+    need("pandas")  # pyarrow hands its tables over to it
+    return need("pyarrow")

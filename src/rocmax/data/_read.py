@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax.data import _csv, _parquet, _svmlight
+from rocmax.data import _csv, _frames, _parquet, _svmlight
 from rocmax.data._files import Source, arrow, find_source
+from rocmax.data._frames import FrameSource
 from rocmax.data._shuffle import rebatch
 from rocmax.data.errors import DataError, check_columns
 
@@ -24,13 +25,160 @@ class Table(NamedTuple):
     y: NDArray[Any] | None
 
 
-def read_columns(path: str | Path, *, delimiter: str | None = None) -> list[str] | None:
+class TableSource:
+    """A file or a data frame whose columns are known; the header is parsed once, however often rows are read.
+
+    Parameters
+    ----------
+    table : str, Path or data frame
+        A file, as in :func:`read_table`; or a DataFrame of pandas or polars, or a table of pyarrow.
+    delimiter : str, optional
+        What separates the fields of a text table; by default a comma, or a tab in tsv files.
+
+    Attributes
+    ----------
+    name : str
+        The path of a file; "the table" for a data frame.
+    columns : list of str or None
+        Names of the columns, in order; None for svmlight, which has no names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rocmax.data import TableSource
+    >>> source = TableSource(pd.DataFrame({"amount": [10, None], "label": ["ok", "fraud"]}))
+    >>> source.columns
+    ['amount', 'label']
+    >>> source.read(target="label").X["amount"].tolist()
+    [10.0, nan]
+    """
+
+    def __init__(self, table: Any, *, delimiter: str | None = None) -> None:
+        self._delimiter = delimiter
+        self.columns: list[str] | None = None
+        self._source: Source | FrameSource
+        if _frames.is_frame(table):
+            arrow()
+            self._source = FrameSource(table)
+            self.columns = _frames.header(self._source)
+        elif isinstance(table, str | Path):
+            self._source = find_source(table)
+            if self._source.format == "parquet":
+                self.columns = _parquet.header(self._source)
+            elif self._source.format != "svmlight":
+                self.columns = _csv.header(self._source, delimiter)
+                self._source = self._source._replace(n_columns=len(self.columns))
+        else:
+            raise TypeError(
+                "table must be the path of a file, or a DataFrame of pandas or polars; "
+                f"got a value of type {type(table).__name__}"
+            )
+        self.name = str(self._source.path)
+
+    def read(
+        self,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Kind] | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        max_bytes: int | None = None,
+    ) -> Table:
+        """Read all rows.
+
+        Parameters
+        ----------
+        target, columns, types, n_features, zero_based, max_bytes
+            As in :func:`read_table`.
+
+        Returns
+        -------
+        Table
+            ``X`` (DataFrame or CSR matrix) and ``y``.
+        """
+        if isinstance(self._source, FrameSource):
+            names, _ = self._resolve(target, columns, types)
+            return _as_table(self._source, _frames.read(self._source, names), target, types or {})
+        source = self._source.limited(max_bytes)
+        if source.format == "svmlight":
+            _no_names(source, target, columns)
+            return _labelled(source, *_svmlight.read(source, n_features, zero_based))
+        names, declared = self._resolve(target, columns, types)
+        if source.format == "parquet":
+            _parquet.check_size(source, names, max_bytes)
+            table = arrow().concat_tables(_parquet.parts(source, names))
+        else:
+            table = _csv.read(source, names, declared, self._delimiter)
+        return _as_table(source, table, target, types or {})
+
+    def batches(
+        self,
+        *,
+        target: str | None = None,
+        batch_size: int = 10_000,
+        buffer_size: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Kind] | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Iterator[Table]:
+        """Read the rows in batches.
+
+        Parameters
+        ----------
+        target, batch_size, buffer_size, random_state, columns, types, n_features, zero_based
+            As in :func:`iter_batches`.
+
+        Returns
+        -------
+        iterator of Table
+            ``X`` (DataFrame or CSR matrix) and ``y``.
+        """
+        _check_sizes(batch_size, buffer_size)
+        source: Any = self._source
+        if source.format == "svmlight":
+            _no_names(source, target, columns)
+            pairs = _svmlight.parts(source, n_features, zero_based)
+            parts: Iterator[Any] = (_labelled(source, *pair) for pair in pairs)
+        else:
+            names, declared = self._resolve(target, columns, types)
+            pieces = self._pieces(names, declared)
+            parts = (_as_table(source, piece, target, types or {}) for piece in pieces)
+        rng = None if buffer_size is None else np.random.default_rng(random_state)
+        return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
+
+    def _pieces(self, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+        if isinstance(self._source, FrameSource):
+            return _frames.parts(self._source, names)
+        if self._source.format == "parquet":
+            return _parquet.parts(self._source, names)
+        return _csv.parts(self._source, names, declared, self._delimiter)
+
+    def _resolve(
+        self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Return the columns to read, the target last, and their Arrow types where they are declared."""
+        present = self.columns or []
+        wanted = list(present if columns is None else columns)
+        check_columns(self.name, wanted + ([] if target is None else [target]), present)
+        names = [name for name in wanted if name != target] + ([] if target is None else [target])
+        pa = arrow()
+        kinds = {"number": pa.float64(), "text": pa.string()}
+        unknown = [kind for kind in (types or {}).values() if kind not in kinds]
+        if unknown:
+            raise ValueError(f"types needs 'number' or 'text' for each column; got {unknown[0]!r}")
+        return names, {name: kinds[kind] for name, kind in (types or {}).items()}
+
+
+def read_columns(path: Any, *, delimiter: str | None = None) -> list[str] | None:
     """Return the names of the columns of a file; None for svmlight, which has no names.
 
     Parameters
     ----------
-    path : str or Path
-        The file.
+    path : str, Path or data frame
+        As in :func:`read_table`.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
 
@@ -39,14 +187,11 @@ def read_columns(path: str | Path, *, delimiter: str | None = None) -> list[str]
     list of str or None
         The names, in order.
     """
-    source = find_source(path)
-    if source.format == "svmlight":
-        return None
-    return _parquet.header(source) if source.format == "parquet" else _csv.header(source, delimiter)
+    return TableSource(path, delimiter=delimiter).columns
 
 
 def read_table(
-    path: str | Path,
+    path: Any,
     *,
     target: str | None = None,
     columns: Sequence[str] | None = None,
@@ -60,9 +205,9 @@ def read_table(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or data frame
         A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst).
+        (.gz, .bz2, .zst). A DataFrame of pandas or polars is taken too.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
     columns : sequence of str, default=None
@@ -101,25 +246,18 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    source = find_source(path).limited(max_bytes)
-    if source.format == "svmlight":
-        _no_names(source, target, columns)
-        return _labelled(source, *_svmlight.read(source, n_features, zero_based))
-    names, declared = _resolve(source, target, columns, types, delimiter)
-    if source.format == "parquet":
-        pa = arrow()
-        _parquet.check_size(source, names, max_bytes)
-        table = pa.concat_tables(_parquet.parts(source, names))
-    else:
-        frame = _csv.read_quickly(source, names, types or {}, delimiter)
-        if frame is not None and len(frame) and (target is None or not frame[target].isna().any()):
-            return _from_frame(frame, target)
-        table = _csv.read(source, names, declared, delimiter)
-    return _as_table(source, table, target, types or {})
+    return TableSource(path, delimiter=delimiter).read(
+        target=target,
+        columns=columns,
+        types=types,
+        n_features=n_features,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
 
 
 def iter_batches(
-    path: str | Path,
+    path: Any,
     *,
     target: str | None = None,
     batch_size: int = 10_000,
@@ -139,9 +277,9 @@ def iter_batches(
 
     Parameters
     ----------
-    path : str or Path
+    path : str, Path or data frame
         A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst).
+        (.gz, .bz2, .zst). A DataFrame of pandas or polars is taken too.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
     batch_size : int, default=10000
@@ -184,6 +322,20 @@ def iter_batches(
     >>> batches
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
+    _check_sizes(batch_size, buffer_size)
+    return TableSource(path, delimiter=delimiter).batches(
+        target=target,
+        batch_size=batch_size,
+        buffer_size=buffer_size,
+        random_state=random_state,
+        columns=columns,
+        types=types,
+        n_features=n_features,
+        zero_based=zero_based,
+    )
+
+
+def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
     for name, value in (
         ("batch_size", batch_size),
         ("buffer_size", batch_size if buffer_size is None else buffer_size),
@@ -192,60 +344,14 @@ def iter_batches(
             raise ValueError(f"{name} needs an integer of at least 1; got {value!r}")
     if buffer_size is not None and buffer_size < batch_size:
         raise ValueError(f"buffer_size needs to be at least batch_size, {batch_size}; got {buffer_size!r}")
-    source = find_source(path)
-    if source.format == "svmlight":
-        _no_names(source, target, columns)
-        pairs = _svmlight.parts(source, n_features, zero_based)
-        parts: Iterator[Any] = (_labelled(source, *pair) for pair in pairs)
-    else:
-        names, declared = _resolve(source, target, columns, types, delimiter)
-        pieces = (
-            _parquet.parts(source, names)
-            if source.format == "parquet"
-            else _csv.parts(source, names, declared, delimiter)
-        )
-        parts = (_as_table(source, piece, target, types or {}) for piece in pieces)
-    rng = None if buffer_size is None else np.random.default_rng(random_state)
-    return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
 
 
-def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:
+def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
     if target is not None or columns is not None:
         raise DataError(f"{source.path} is an svmlight file: its labels come first and its columns have no names")
 
 
-def _resolve(
-    source: Source,
-    target: str | None,
-    columns: Sequence[str] | None,
-    types: Mapping[str, Kind] | None,
-    delimiter: str | None,
-) -> tuple[list[str], dict[str, Any]]:
-    """Return the columns to read, the target last, and their Arrow types where they are declared."""
-    present = _parquet.header(source) if source.format == "parquet" else _csv.header(source, delimiter)
-    wanted = list(present if columns is None else columns)
-    check_columns(source.path, wanted + ([] if target is None else [target]), present)
-    names = [name for name in wanted if name != target] + ([] if target is None else [target])
-    pa = arrow()
-    kinds = {"number": pa.float64(), "text": pa.string()}
-    unknown = [kind for kind in (types or {}).values() if kind not in kinds]
-    if unknown:
-        raise ValueError(f"types needs 'number' or 'text' for each column; got {unknown[0]!r}")
-    return names, {name: kinds[kind] for name, kind in (types or {}).items()}
-
-
-def _from_frame(frame: Any, target: str | None) -> Table:
-    labels = None
-    if target is not None:
-        labels, frame = frame[target].to_numpy(), frame.drop(columns=target)
-    kinds = np.array([dtype.kind for dtype in frame.dtypes])
-    if np.isin(kinds, ["b", "i", "f"]).all():
-        return Table(frame.astype(np.float64), labels)
-    whole = frame.columns[np.isin(kinds, ["b", "i"])]
-    return Table(frame.astype(dict.fromkeys(whole, np.float64)) if whole.size else frame, labels)
-
-
-def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
+def _as_table(source: Any, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features of a few types and labels."""
     pa, labels = arrow(), None
     names, columns = table.column_names, table.columns
@@ -259,7 +365,7 @@ def _as_table(source: Source, table: Any, target: str | None, types: Mapping[str
         raise DataError(f"{source.path} is damaged, or has values out of range: {error}") from error
 
 
-def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
+def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
     labels = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
@@ -267,14 +373,14 @@ def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
     return labels
 
 
-def _labelled(source: Source, X: Any, y: NDArray[Any]) -> Table:
+def _labelled(source: Any, X: Any, y: NDArray[Any]) -> Table:
     lacking = int(np.count_nonzero(np.isnan(y)))
     if lacking:
         raise DataError(f"{source.path} needs a label in each row; {lacking} are not numbers")
     return Table(X, y)
 
 
-def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
+def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
     """Cast a column to float64 or string; dates stay dates."""
     pa = arrow()
     kind = column.type

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from sklearn.datasets import load_svmlight_file
 
+from rocmax._messages import Message, Parameter
 from rocmax.data._files import Source
 from rocmax.data.errors import DataError
 
@@ -58,7 +59,7 @@ def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based
 def _explained(source: Source, error: Exception, n_features: int | None) -> DataError:
     text = str(error)
     if "index 0" in text:
-        return DataError(f"{source.path} counts its features from 0; pass zero_based=True")
+        return DataError(Message(f"{source.path} counts its features from 0; pass ", Parameter("zero_based", True)))
     if "n_features was set" in text:
         return DataError(f"{source.path} has more than the {n_features} features asked for")
     if isinstance(error, OverflowError):

@@ -1,0 +1,62 @@
+"""Data frames in memory, through Arrow, so that they arrive like files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rocmax.data._files import arrow
+from rocmax.data.errors import DataError, check_distinct
+
+BATCH_ROWS = 1 << 16
+
+
+class FrameSource(NamedTuple):
+    """A data frame; ``path`` is what messages call it."""
+
+    frame: Any
+    path: str = "the table"
+    format: str = "frame"
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a table of pandas, polars or pyarrow: one that gives its columns to Arrow."""
+    return hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
+
+
+def header(source: FrameSource) -> list[str]:
+    """Return the names of the columns."""
+    names = list(getattr(source.frame, "column_names", source.frame.columns))
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise DataError(f"{source.path} needs columns whose names are strings; got {strange[0]!r}")
+    if not names:
+        raise DataError(f"{source.path} has no columns")
+    check_distinct(source.path, names)
+    return names
+
+
+def read(source: FrameSource, columns: Sequence[str]) -> Any:
+    """Return columns as an Arrow table."""
+    pa, names = arrow(), list(columns)
+    frame = source.frame
+    try:
+        if hasattr(frame, "iloc"):
+            # The index of pandas is not a column.
+            table = pa.Table.from_pandas(frame[names], preserve_index=False)
+        else:
+            chosen = frame.select(names)
+            # polars gives string views to those who do not ask for its Arrow table.
+            table = chosen.to_arrow() if hasattr(chosen, "to_arrow") else pa.table(chosen)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{source.path} has a column that is neither numbers, text nor dates: {error}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{source.path} has columns and no rows")
+    return table
+
+
+def parts(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield Arrow tables of some rows each."""
+    table = read(source, columns)
+    for start in range(0, table.num_rows, BATCH_ROWS):
+        yield table.slice(start, BATCH_ROWS)
