@@ -23,7 +23,8 @@ from rocmax import (
     PartialAUCClassifier,
 )
 from rocmax.model_io import ModelFileError, load_with_facts
-from rocmax.workflow.tables import make_model
+from rocmax.workflow.models import make_model
+from rocmax.workflow.preprocessing import column_kinds
 
 CALLED = []
 
@@ -67,7 +68,7 @@ def test_round_trip(tmp_path, model):
 def test_pipelines_of_the_command_line(tmp_path, name):
     frame = payments(300)
     X, y = frame[["amount", "age", "country"]], frame["label"].to_numpy()
-    model = make_model(name, X, (0.0, 0.1), "fraud", 0).fit(X, y)
+    model = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y)
     rocmax.save(model, tmp_path / "m.rocmax")
     new = pd.DataFrame({"amount": [1.0, np.nan], "age": [30.0, 40.0], "country": [None, "new"]})
     np.testing.assert_array_equal(

@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax.data import iter_batches, read_columns, read_table
-from rocmax.workflow.tables import preprocessing
+from rocmax.workflow.preprocessing import column_kinds, preprocessing
 
 N_ROWS, SIZES = 12, (5_000, 20_000, 100_000)
 
@@ -49,7 +49,7 @@ def calls(paths: dict[str, Path]) -> dict[str, Callable[[], Any]]:
         "`iter_batches`, csv, all types declared": lambda: list(iter_batches(csv, target="label", **declared)),
         "`read_table`, parquet": lambda: read_table(paths["parquet"], target="label"),
         "`read_table`, svmlight": lambda: read_table(paths["svmlight"]),
-        "preprocessing of the command line": lambda: preprocessing(table).fit_transform(table),
+        "preprocessing of the command line": lambda: preprocessing(column_kinds(table)).fit_transform(table),
     }
 
 

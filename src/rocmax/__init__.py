@@ -94,6 +94,7 @@ _MODULE_OF = {
     "penalties": "rocmax.penalties",
     "save": "rocmax.model_io",
     "solvers": "rocmax.solvers",
+    "workflow": "rocmax.workflow",
 }
 
 __all__ = [
@@ -139,6 +140,7 @@ __all__ = [
     "penalties",
     "save",
     "solvers",
+    "workflow",
 ]
 
 

@@ -8,7 +8,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -59,6 +59,22 @@ def same_file(first: str | Path, second: str | Path) -> bool:
         return os.path.samefile(first, second)
     except OSError:
         return os.path.realpath(first) == os.path.realpath(second)
+
+
+def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
+    """Raise ValueError if a file to write is one of those that are read.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    inputs : iterable of str or Path
+        The files that are read.
+    """
+    for other in inputs:
+        if same_file(path, other):
+            same = "an input too" if Path(path) == Path(other) else f"the same file as the input {other}"
+            raise ValueError(f"the output {path} is {same}; give another name")
 
 
 def is_special(path: str | Path) -> bool:

@@ -17,12 +17,13 @@ from scipy import sparse
 
 import rocmax
 from rocmax._atomic import write_file
+from rocmax._packages import need
 from rocmax._public import set_public_module
 from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
 # Changes when older files can no longer be read.
 FORMAT = 2
-# What `rocmax fit` keeps with a model, and the other commands need.
+# What `rocmax fit` and rocmax.workflow keep with a model, and the later steps need.
 FACTS = frozenset(
     [
         "target",
@@ -172,12 +173,12 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
 
 
 def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model that ``rocmax fit`` saved and its facts; raise ModelFileError if it was saved without them."""
+    """Load a model of ``rocmax fit`` or `rocmax.workflow` and its facts; raise ModelFileError if it has none."""
     model, about = load_with_facts(path, max_bytes=max_bytes)
     if not about.keys() >= FACTS:
         raise ModelFileError(
-            f"{path} was not saved by `rocmax fit` but from Python: it does not say which columns it needs and which "
-            "class is positive. Use it in Python: rocmax.load"
+            f"{path} was not saved by `rocmax fit` or rocmax.workflow: it does not say which columns it needs and "
+            "which class is positive. Use it in Python: rocmax.load"
         )
     return model, about
 
@@ -258,10 +259,9 @@ def _is_ours(name: str) -> bool:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(f"saving and loading models needs skops: pip install 'rocmax[cli]' ({error})") from error
+    need("skops")
+    import skops.io
+
     return skops.io
 
 

@@ -10,17 +10,22 @@ import scipy.sparse
 import rocmax
 from helpers.tables import payments
 from rocmax.backends.onnx import export_file, to_onnx
-from rocmax.workflow.fitting import Options, Training, facts, fit
-from rocmax.workflow.tables import make_target, positive_scores
+from rocmax.workflow.fitting import fit_rows, make_facts
+from rocmax.workflow.models import positive_scores
+from rocmax.workflow.preprocessing import column_kinds
+from rocmax.workflow.settings import FitSettings
+from rocmax.workflow.tables import Training
+from rocmax.workflow.target import make_target
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
 def fitted(X, labels, positive, name, window):
-    training = Training(X, make_target(labels, positive), None, [], [])
-    options = Options(window, "partial_auc", name, None, 0.3, 0, tune=False)
-    found = fit(training, options)
-    return found.model, facts(training, options, "label", found, False)
+    kinds = None if scipy.sparse.issparse(X) else column_kinds(X)
+    training = Training(X, make_target(labels, positive), None, kinds)
+    settings = FitSettings(window, "partial_auc", name, None, 0.3, 0, tune=False)
+    found = fit_rows(training, settings)
+    return found.model, make_facts(training, settings, "label", found, False)
 
 
 def feed(X, features):

@@ -168,10 +168,12 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
-    from rocmax.workflow.fitting import Options, _split, read_training
+    from rocmax.workflow.fitting import split_rows
+    from rocmax.workflow.settings import FitSettings
+    from rocmax.workflow.tables import read_training
 
-    training = read_training(folder / "train.csv", "label", "fraud", [], "customer", None, False)
-    train, test = _split(training, Options((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))
+    training = read_training(folder / "train.csv", target="label", positive="fraud", group="customer")
+    train, test = split_rows(training, FitSettings((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))
     assert set(training.groups[train]) & set(training.groups[test]) == set()
     assert 0.15 < test.size / (train.size + test.size) < 0.35
     assert "customer" not in training.X

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 import rocmax
 from helpers.commands import run
 from rocmax import model_io
-from rocmax.workflow.tables import preprocessing
+from rocmax.workflow.preprocessing import column_kinds, preprocessing
 
 
 def test_export_gives_the_scores_of_predict(folder, fitted):
@@ -39,7 +39,7 @@ def test_what_cannot_be_exported(folder, fitted):
     pytest.importorskip("onnx")
     out = folder / "never.onnx"
     frame = pd.read_csv(folder / "train.csv")
-    bayes = Pipeline([("table", preprocessing(frame[["amount", "age"]])), ("model", GaussianNB())])
+    bayes = Pipeline([("table", preprocessing(column_kinds(frame[["amount", "age"]]))), ("model", GaussianNB())])
     bayes.fit(frame[["amount", "age"]], frame["label"])
     rocmax.save(bayes, folder / "bayes.rocmax", about=model_io.load_fitted(fitted[0])[1])
     done = run("export", folder / "bayes.rocmax", out, code=1)

@@ -28,7 +28,8 @@ from helpers.every import DENSE_ONLY, MODELS, output, rows
 from helpers.tables import payments
 from rocmax.estimators.linear._positive_clusters import SIZES, group, regroup
 from rocmax.estimators.linear._starts import fit_start
-from rocmax.workflow.tables import make_model
+from rocmax.workflow.models import make_model
+from rocmax.workflow.preprocessing import column_kinds
 
 SOURCES = Path(rocmax.__file__).parent
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -173,9 +174,9 @@ def test_output_settings_do_not_change_a_fit(name, frames):
 def test_pipelines_of_the_command_line_do_not_depend_on_output_settings(name, frames):
     table = payments(300)
     X, y = table[["amount", "age", "country"]], table["label"].to_numpy()
-    expected = make_model(name, X, (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+    expected = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
     with sklearn.config_context(transform_output=frames):
-        found = make_model(name, X, (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+        found = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -239,7 +240,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from rocmax.cli._warned import hushed, warnings_shown
+from rocmax._quiet import hushed
+from rocmax.cli._warned import warnings_shown
 from rocmax.metrics import make_scorer
 from rocmax.workflow.tuning import fit_tuned
 from sklearn.linear_model import LogisticRegression

@@ -24,7 +24,7 @@ from rocmax.losses import Contingency, FreeShift, SoftMeasure
 from rocmax.measures import Measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.metrics.registry import METRICS, Metric
-from rocmax.workflow.evaluation import window_measure_names
+from rocmax.workflow.measuring import window_measure_names
 
 PARAMS = {
     "partial_auc": {"min_fpr": 0.1, "max_fpr": 0.6},

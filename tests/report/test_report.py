@@ -15,7 +15,7 @@ from helpers.tables import SCRIPT
 from rocmax import metrics
 from rocmax.model_io import load_with_facts
 from rocmax.report import render
-from rocmax.workflow.tables import positive_scores
+from rocmax.workflow.models import positive_scores
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

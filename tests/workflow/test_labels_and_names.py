@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 from rocmax.backends.onnx import to_onnx
 from rocmax.cli._app import app
 from rocmax.data import DataError
-from rocmax.workflow.tables import MISSING, as_text, make_model, make_target
+from rocmax.workflow.models import make_model
+from rocmax.workflow.preprocessing import MISSING, column_kinds
+from rocmax.workflow.target import as_text, make_target
 
 
 def test_labels_that_differ_in_case_only():
@@ -98,13 +100,13 @@ def scores(model, X, rows):
 
 def test_columns_named_like_inner_values_of_the_graph():
     X, y = table(["rocmax.numbers", "rocmax._filled", "make_score", "rocmax.value_0"])
-    model = make_model("logistic", X, (0.0, 1.0), "fraud", 0).fit(X, y)
+    model = make_model("logistic", column_kinds(X), (0.0, 1.0), "fraud", 0).fit(X, y)
     np.testing.assert_allclose(scores(model, X, X), -model.decision_function(X), rtol=1e-9)
 
 
 def test_a_column_without_a_name_is_not_exported():
     X, y = table(["", "a"])
-    model = make_model("logistic", X, (0.0, 1.0), "fraud", 0).fit(X, y)
+    model = make_model("logistic", column_kinds(X), (0.0, 1.0), "fraud", 0).fit(X, y)
     with pytest.raises(ValueError, match="a name for each input; got a column named ''; name it and fit again"):
         to_onnx(model, about(X))
 
@@ -117,7 +119,7 @@ def test_an_empty_text_is_missing_in_model_and_graph(empty):
     _, y = table(["a"])
     X = pd.DataFrame({"a": np.where(y == "fraud", "x", "y")}, dtype=object)
     X.loc[::4, "a"] = empty
-    model = make_model("logistic", X, (0.0, 1.0), "fraud", 0).fit(X, y)
+    model = make_model("logistic", column_kinds(X), (0.0, 1.0), "fraud", 0).fit(X, y)
     expected = -model.decision_function(WORDS)
     np.testing.assert_allclose(scores(model, X, WORDS), expected, rtol=1e-9, atol=1e-12)
     missing = pd.DataFrame({"a": [None, np.nan, ""]}, dtype=object)

@@ -14,8 +14,12 @@ from rocmax import metrics
 from rocmax.estimators import AUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer
 from rocmax.workflow import tuning
-from rocmax.workflow.fitting import Options, Training, fit
-from rocmax.workflow.tables import make_model, make_target
+from rocmax.workflow.fitting import fit_rows
+from rocmax.workflow.models import make_model
+from rocmax.workflow.preprocessing import column_kinds
+from rocmax.workflow.settings import FitSettings
+from rocmax.workflow.tables import Training
+from rocmax.workflow.target import make_target
 from rocmax.workflow.tuning import fit_tuned, tuning_splits
 
 
@@ -67,9 +71,9 @@ def test_too_few_rows_are_not_split():
 def test_the_grid_is_searched_as_by_hand():
     frame = payments(400)
     X, labels = frame[["amount", "age", "country"]], frame["label"].to_numpy()
-    model, grid = make_model("auc", X, (0.0, 1.0), "fraud", 0), {"C": [0.1, 1.0, 10.0]}
+    model, grid = make_model("auc", column_kinds(X), (0.0, 1.0), "fraud", 0), {"C": [0.1, 1.0, 10.0]}
     splits = tuning_splits(labels == "fraud", None, (0.0, 1.0), 0)
-    found = fit_tuned(model, X, labels, splits, make_scorer("roc_auc", pos_label="fraud"), grid)
+    fitted, facts = fit_tuned(model, X, labels, splits, make_scorer("roc_auc", pos_label="fraud"), grid)
     rows = model.named_steps["table"].fit_transform(X)
     means = {}
     for C in grid["C"]:
@@ -79,25 +83,26 @@ def test_the_grid_is_searched_as_by_hand():
             scores.append(roc_auc_score(labels[test] == "fraud", -trial.decision_function(rows[test])))
         means[C] = np.mean(scores)
     best = max(means, key=means.get)
-    assert found.facts["chosen"] == {"C": best}
-    assert found.facts["score"] == pytest.approx(means[best])
+    assert facts["chosen"] == {"C": best}
+    assert facts["score"] == pytest.approx(means[best])
     again = AUCClassifier(C=best, pos_label="fraud").fit(rows, labels)
-    np.testing.assert_allclose(found.model.decision_function(X), again.decision_function(rows))
+    np.testing.assert_allclose(fitted.decision_function(X), again.decision_function(rows))
 
 
 def training(frame, positive, groups=None):
-    return Training(frame.drop(columns="label"), make_target(frame["label"].to_numpy(), positive), groups, [], [])
+    X = frame.drop(columns="label")
+    return Training(X, make_target(frame["label"].to_numpy(), positive), groups, column_kinds(X))
 
 
 @pytest.mark.parametrize(
     ("model", "measure"), [("auto", "partial_auc"), ("auto", "tpr_at_fpr"), ("svm", "partial_auc")]
 )
 def test_rows_held_out_do_not_enter_the_fit(model, measure):
-    frame, options = loud(600), Options((0.0, 0.1), measure, model, None, 0.25, 0)
-    found = fit(training(frame, "1"), options)
+    frame, options = loud(600), FitSettings((0.0, 0.1), measure, model, None, 0.25, 0)
+    found = fit_rows(training(frame, "1"), options)
     spoiled = frame.copy()
     spoiled.loc[found.test, ["a", "b", "c", "d"]] = 1e3 * np.random.default_rng(0).normal(size=(found.test.size, 4))
-    again = fit(training(spoiled, "1"), options)
+    again = fit_rows(training(spoiled, "1"), options)
     np.testing.assert_array_equal(again.test, found.test)
     assert again.tuning == found.tuning
     np.testing.assert_array_equal(again.model.estimator_.predict(frame), found.model.estimator_.predict(frame))
@@ -109,7 +114,7 @@ def test_tuning_finds_what_one_strength_misses():
     frame, new = loud(3000), loud(30_000, 1)
     reached = {}
     for tune in (False, True):
-        found = fit(training(frame, "1"), Options((0.0, 0.01), "partial_auc", "auto", None, 0.25, 0, tune))
+        found = fit_rows(training(frame, "1"), FitSettings((0.0, 0.01), "partial_auc", "auto", None, 0.25, 0, tune))
         scores = found.model.decision_function(new.drop(columns="label"))
         reached[tune] = metrics.partial_auc_score(new["label"], scores, max_fpr=0.01)
     assert reached[True] > 0.1
@@ -124,9 +129,9 @@ def test_a_large_table_is_tuned_on_a_part_of_it(monkeypatch):
     monkeypatch.setattr(tuning, "MAX_IN_WINDOW", 1)
     frame = loud(3000)
     grouped = training(frame, "1", pd.Series(np.arange(3000) // 3).astype(str).to_numpy())
-    found = fit(grouped, Options((0.0, 0.05), "partial_auc", "auto", None, 0.25, 0))
+    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "auto", None, 0.25, 0))
     # About 225 positives in the training rows, 180 in a fold of five, and 200 of the others.
     assert 360 <= found.tuning["rows in a fold"] <= 400
-    found = fit(grouped, Options((0.0, 0.05), "partial_auc", "logistic", None, 0.25, 0))
+    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "logistic", None, 0.25, 0))
     assert 360 <= found.tuning["rows in a fold"] <= 400
     assert found.tuning["chosen"]["C"] in found.tuning["tried"]["C"]

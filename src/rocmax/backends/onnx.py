@@ -12,11 +12,12 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from rocmax import __version__
 from rocmax._atomic import same_file, write_file
+from rocmax._packages import need
 from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax.model_io import load_fitted
-from rocmax.workflow.tables import MISSING
+from rocmax.workflow.preprocessing import MISSING
 
 OPSET, ML_OPSET = 18, 3
 
@@ -218,9 +219,8 @@ def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[tuple[li
 
 
 def _onnx() -> Any:
-    try:
-        import onnx
-        import onnx.numpy_helper
-    except ImportError as error:
-        raise ImportError(f"exporting models needs onnx: pip install 'rocmax[onnx]' ({error})") from error
+    need("onnx")
+    import onnx
+    import onnx.numpy_helper
+
     return onnx

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rocmax import __version__
-from rocmax.cli._guard import guarded, need
+from rocmax.cli._guard import guarded, note
 from rocmax.cli._screen import counting, say, screen, show_json, show_table, working
 
 app = typer.Typer(
@@ -30,13 +32,16 @@ MeasureName = Annotated[
     str | None,
     typer.Option("--measure", help="roc_auc, partial_auc (default with --max-fpr), tpr_at_fpr or break_even_point."),
 ]
+Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Choose the strength of the model by cross-validation.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be given several times.")]
 Group = Annotated[str | None, typer.Option(help="Rows with the same value here stay on one side of a split.")]
 Delimiter = Annotated[str | None, typer.Option(help="What separates the fields of a text table.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The svmlight file counts features from 0.")]
 MaxBytes = Annotated[
     int | None,
-    typer.Option(min=1, help="Most bytes that a packed table or a model may unpack to; by default 100 times its size."),
+    typer.Option(
+        min=1, help="Most bytes that a compressed table or a model may unpack to; by default 100 times its size."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -79,9 +84,7 @@ def fit(
     min_fpr: MinFPR = 0.0,
     measure: MeasureName = None,
     model: Annotated[str, typer.Option(help="auto, auc, logistic or svm.")] = "auto",
-    tune: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Choose the strength of the model by cross-validation.")
-    ] = True,
+    tune: Tune = True,
     confidence: Annotated[
         float | None, typer.Option(help="Keep the limit on new rows with this probability, such as 0.95.")
     ] = None,
@@ -96,39 +99,33 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Learn from a table, choose a threshold, measure on rows set aside, and save the model."""
-    from rocmax.model_io import save
-    from rocmax.workflow import fitting as _fit
-    from rocmax.workflow.evaluation import measured
-    from rocmax.workflow.tables import positive_scores
+    from rocmax.workflow import fit_table
 
-    options = _fit.Options(
-        _window(min_fpr, max_fpr),
-        _measure(measure, max_fpr),
-        _one_of("--model", model, SAVED),
-        confidence,
-        test_share,
-        seed,
-        tune,
-    )
-    if confidence is not None and not 0 < confidence < 1:
-        raise typer.BadParameter(f"--confidence needs a number above 0 and below 1; got {confidence:g}")
-    if confidence is not None and max_fpr == 1.0:
-        raise typer.BadParameter("--confidence needs a limit: --max-fpr")
-    with working(f"reading {data}"):
-        training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
-    with working("fitting"):
-        fitted = _fit.fit(training, options)
-        about = _fit.facts(training, options, target, fitted, zero_based)
-        scores = positive_scores(fitted.model, _rows(training.X, fitted.test), training.target.positive)
-        result = measured(options.measure, about, training.target.is_positive[fitted.test], scores)
-    if tune and fitted.tuning is None:
-        screen.print("Note: not tuned: one class has too few rows, or groups, for folds")
-    about["held_out"] = result
-    save(fitted.model, out, about=about)
+    with working(f"fitting to {data}"):
+        fitted = fit_table(
+            data,
+            target=target,
+            positive=positive,
+            max_fpr=max_fpr,
+            min_fpr=min_fpr,
+            measure=measure,
+            model=model,
+            tune=tune,
+            confidence=confidence,
+            drop=drop or [],
+            group=group,
+            test_share=test_share,
+            delimiter=delimiter,
+            zero_based=zero_based,
+            max_bytes=max_bytes,
+            random_state=seed,
+            notify=note,
+        )
+    fitted.save(out)
     if json:
-        show_json({**about, "out": str(out)})
-        return
-    _show_fit(training, about, result, out)
+        show_json({**fitted.facts, "out": str(out)})
+    else:
+        _show_fit(fitted, out)
 
 
 @app.command()
@@ -148,12 +145,17 @@ def predict(
     verbose: Verbose = False,
 ) -> None:
     """Write a score and a label for each row, in order; files of any size."""
-    from rocmax.workflow import prediction as _predict
+    from rocmax.workflow import load_model, write_predictions
 
-    if escape_formulas and out is not None and out.suffix == ".parquet":
-        raise typer.BadParameter("--escape-formulas is for csv, which spreadsheets open; got a .parquet file")
     with counting("rows scored") as advance:
-        rows = _predict.predict(model, data, out, escape_formulas, delimiter, advance, max_bytes)
+        rows = write_predictions(
+            load_model(model, max_bytes=max_bytes),
+            data,
+            sys.stdout.buffer if out is None else out,
+            escape_formulas=escape_formulas,
+            delimiter=delimiter,
+            progress=advance,
+        )
     if out is not None:
         screen.print(f"{rows} rows: {out}")
 
@@ -170,10 +172,12 @@ def evaluate(
     verbose: Verbose = False,
 ) -> None:
     """Measure a model on rows with labels."""
-    from rocmax.workflow import evaluation as _measure
+    from rocmax import workflow
 
     with working("scoring"):
-        result = _measure.evaluation(_measure.score_file(model, data, target, delimiter, max_bytes))
+        fitted = workflow.load_model(model, max_bytes=max_bytes)
+        found = workflow.evaluate(fitted, data, target=target, delimiter=delimiter, max_bytes=max_bytes)
+    result = found.to_dict()
     if json:
         show_json(result)
         return
@@ -205,6 +209,7 @@ def compare(
     models: Annotated[str, typer.Option(help="Names separated by commas: auto, auc, logistic, svm, lightgbm.")] = (
         "auto,auc,logistic"
     ),
+    tune: Tune = True,
     out: Annotated[Path | None, typer.Option(help="The table, .csv.")] = None,
     splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
     jobs: Annotated[int, typer.Option(help="Fits at a time; -1 for all cores.")] = 1,
@@ -218,29 +223,40 @@ def compare(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare models on the same random splits, each tuned alike."""
-    names = [_one_of("--models", name.strip(), (*SAVED, "lightgbm")) for name in models.split(",")]
-    window, chosen = _window(min_fpr, max_fpr), _measure(measure, max_fpr)
-    if jobs == 0:
-        raise typer.BadParameter("--jobs needs a number of fits at a time, or -1 for all cores; got 0")
-    if "lightgbm" in names:
-        need("lightgbm")
-    from rocmax.workflow import model_comparison as _compare
-    from rocmax.workflow.comparison import read_store
+    """Compare models on the same random splits, each fitted as `rocmax fit` would."""
+    from rocmax.workflow import compare_models
 
-    if resume is not None:
-        read_store(resume)  # before the work: an error if the file holds something else
-    with working(f"reading {data}"):
-        training = _training(data, target, positive, drop, group, delimiter, zero_based, max_bytes)
+    names = [name.strip() for name in models.split(",")]
     with counting("fits", len(names) * splits) as advance:
-        table = _compare.run(training, names, window, chosen, splits, jobs, resume, seed, advance)
+        found = compare_models(
+            data,
+            models=names,
+            target=target,
+            positive=positive,
+            max_fpr=max_fpr,
+            min_fpr=min_fpr,
+            measure=measure,
+            tune=tune,
+            drop=drop or [],
+            group=group,
+            n_splits=splits,
+            n_jobs=jobs,
+            store=resume,
+            delimiter=delimiter,
+            zero_based=zero_based,
+            max_bytes=max_bytes,
+            random_state=seed,
+            notify=note,
+            progress=advance,
+        )
     if out is not None:
-        _compare.write(table, out)
+        found.save(out)
     if json:
-        show_json(_compare.as_json(table))
+        show_json(found.to_dict())
         return
-    say(f"{chosen} of class {training.target.positive!r}, {splits} splits, each model tuned on the training rows")
-    show_table(["model", "mean", "standard error", "p against the best", "seconds"], _compare.rows(table))
+    how = "each model tuned on the training rows" if tune else "no model tuned"
+    say(f"{found.measure} of class {found.positive!r}, {splits} splits, {how}")
+    show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
 
 
 @app.command()
@@ -254,12 +270,13 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Write one page that shows models on a table: curves, a slider for the limit, intervals and tests."""
-    from rocmax.workflow import reporting as _report
+    from rocmax.workflow import load_model, write_report
 
     if len(files) < 2:
         raise typer.BadParameter("give one or more model files, and then the table")
     with working("scoring"):
-        _report.write(files[:-1], files[-1], target, delimiter, out, max_bytes)
+        models = [load_model(path, max_bytes=max_bytes) for path in files[:-1]]
+        write_report(models, files[-1], out, target=target, delimiter=delimiter, max_bytes=max_bytes)
     screen.print(f"report: {out}")
 
 
@@ -278,76 +295,33 @@ def export(
     screen.print(f"exported: {out}")
 
 
-SAVED = ("auto", "auc", "logistic", "svm")
+def _show_fit(fitted: Any, out: Path) -> None:
+    from rocmax.workflow.tuning import tuning_text
 
-
-def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise typer.BadParameter(f"{option} needs one of {', '.join(choices)}; got {value!r}")
-    return value
-
-
-def _window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
-    if not min_fpr < max_fpr:
-        raise typer.BadParameter(f"--min-fpr needs to be below --max-fpr; got {min_fpr:g} and {max_fpr:g}")
-    if min_fpr > 0 and max_fpr == 1.0:
-        raise typer.BadParameter(f"--min-fpr needs a limit too: --max-fpr, above {min_fpr:g} and below 1")
-    return min_fpr, max_fpr
-
-
-def _measure(measure: str | None, max_fpr: float) -> str:
-    from rocmax.workflow.evaluation import window_measure_names
-
-    if measure is None:
-        return "roc_auc" if max_fpr == 1.0 else "partial_auc"
-    chosen = _one_of("--measure", measure.removesuffix("_score"), tuple(window_measure_names()))
-    if chosen == "tpr_at_fpr" and max_fpr == 1.0:
-        raise typer.BadParameter("--measure tpr_at_fpr needs a limit: --max-fpr")
-    return chosen
-
-
-def _training(
-    data: Path,
-    target: str | None,
-    positive: str | None,
-    drop: list[str] | None,
-    group: str | None,
-    delimiter: str | None,
-    zero_based: bool,
-    max_bytes: int | None,
-) -> Any:
-    from rocmax.workflow.fitting import read_training
-    from rocmax.workflow.tables import UnclearTargetError
-
-    try:
-        training = read_training(data, target, positive, drop or [], group, delimiter, zero_based, max_bytes)
-    except UnclearTargetError as error:
-        raise typer.BadParameter(str(error)) from error
-    for note in training.notes:
-        screen.print(f"Note: {note}")
-    return training
-
-
-def _rows(X: Any, index: Any) -> Any:
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(X, index)
-
-
-def _show_fit(training: Any, about: dict[str, Any], result: dict[str, Any], out: Path) -> None:
-    from rocmax.workflow.fitting import tuning_text
-
-    target = training.target
-    counts = int(target.is_positive.sum())
-    say(f"positive class: {target.positive!r} ({counts} rows); others: {target.labels.size - counts} rows")
-    say(f"trained on {about['rows']['train']} rows, {about['rows']['held out']} held out")
-    say(tuning_text(about["tuning"]))
-    title = _title(about["measure"], result)
+    facts, result = fitted.facts, fitted.held_out
+    rows, classes = facts["rows"], facts["classes"]
+    say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
+    say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    say(tuning_text(facts["tuning"]))
+    title = _title(facts["measure"], result)
     say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the rows held out")
-    if about["max_fpr"] < 1:
-        kept = f" with confidence {about['confidence']:g}" if about["confidence"] else ""
-        say(f"threshold for at most {100 * about['max_fpr']:g} % of false positives{kept}: {about['threshold']:.6g}")
+    if facts["max_fpr"] < 1:
+        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        say(f"threshold for at most {100 * facts['max_fpr']:g} % of false positives{kept}: {fitted.threshold:.6g}")
     say(f"model: {out}")
+
+
+def _comparison_rows(table: Any) -> list[list[str]]:
+    return [
+        [
+            str(name),
+            f"{row['mean']:.4f}",
+            f"{row['standard_error']:.4f}",
+            "best" if math.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
+            f"{row['seconds']:.2f}",
+        ]
+        for name, row in table.iterrows()
+    ]
 
 
 def _title(name: str, value: dict[str, Any]) -> str:

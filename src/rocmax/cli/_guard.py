@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import os
+import shlex
 import stat
 import sys
 import traceback
@@ -15,8 +15,10 @@ from typing import Any
 
 import typer
 
-from rocmax._atomic import check_output, same_file
+from rocmax._atomic import check_not_input, check_output, same_file
 from rocmax._ending import error_text
+from rocmax._messages import Parameter, ParameterError, render
+from rocmax._packages import need
 from rocmax.cli._screen import screen
 from rocmax.cli._warned import warnings_shown
 
@@ -24,15 +26,8 @@ from rocmax.cli._warned import warnings_shown
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
 # Options that name files to write; every other path of a command is read.
 OUTPUTS = {"out": "--out", "resume": "--resume"}
-# What a package is for, and the extra that brings it.
-PACKAGES = {
-    "jinja2": ("reports need", "cli"),
-    "lightgbm": ("the model lightgbm needs", "boost"),
-    "onnx": ("exporting models needs", "onnx"),
-    "pandas": ("reading files needs", "data"),
-    "pyarrow": ("reading files needs", "data"),
-    "skops": ("saving and loading models needs", "cli"),
-}
+# Parameters of the workflow whose flags are called otherwise; None where there is no flag.
+FLAGS = {"n_jobs": "--jobs", "n_splits": "--splits", "random_state": "--seed", "store": "--resume", "types": None}
 
 
 def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -62,10 +57,13 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
                     command(*args, **options)
             except BrokenPipeError:
                 raise
+            except ParameterError as error:
+                raise typer.BadParameter(render(error, as_flag)) from None
             except USER_ERRORS as error:
                 if options.get("verbose"):
                     traceback.print_exc()
-                screen.print(f"Error: {error_text(error)}")
+                text = error_text(error) if isinstance(error, OSError) else render(error, as_flag)
+                screen.print(f"Error: {text}")
                 raise typer.Exit(1) from None
 
         return run
@@ -73,13 +71,18 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
     return decorate
 
 
-def need(package: str) -> None:
-    """Raise ImportError, which says what to install, if a package cannot be imported."""
-    try:
-        importlib.import_module(package)
-    except ImportError as error:
-        purpose, extra = PACKAGES[package]
-        raise ImportError(f"{purpose} {package}: pip install 'rocmax[{extra}]' ({error})") from error
+def as_flag(parameter: Parameter) -> str | None:
+    """Write a parameter of the workflow as it is given on the command line; None if it cannot be."""
+    flag = FLAGS.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
+    if flag is None or parameter.value in (None, ..., True):
+        return flag
+    values = parameter.value if isinstance(parameter.value, list) else [parameter.value]
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for value in values)
+
+
+def note(text: str) -> None:
+    """Show a note of the workflow."""
+    screen.print(f"Note: {render(text, as_flag)}")
 
 
 def _check_files(options: dict[str, Any], prints: bool) -> None:
@@ -89,10 +92,7 @@ def _check_files(options: dict[str, Any], prints: bool) -> None:
     if prints or (not outputs and "out" in options):
         _check_stdout(inputs)
     for _, path in outputs:
-        for other in inputs:
-            if same_file(path, other):
-                same = "an input too" if path == other else f"the same file as the input {other}"
-                raise ValueError(f"the output {path} is {same}; give another name")
+        check_not_input(path, inputs)
         check_output(path)
     for (first, path), (second, other) in combinations(outputs, 2):
         if same_file(path, other):

@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Kinds of warnings that are not printed for now.
-_HUSHED: list[type[Warning]] = []
+from rocmax._quiet import is_hushed
 
 
 @contextmanager
@@ -17,7 +16,7 @@ def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
 
     def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         text = str(message)
-        if text not in seen and not any(issubclass(category, kind) for kind in _HUSHED):
+        if text not in seen and not is_hushed(category):
             seen.add(text)
             show(text)
 
@@ -26,13 +25,3 @@ def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning, append=True)
         warnings.showwarning = note
         yield
-
-
-@contextmanager
-def hushed(category: type[Warning]) -> Iterator[None]:
-    """Print no warnings of a kind."""
-    _HUSHED.append(category)
-    try:
-        yield
-    finally:
-        _HUSHED.remove(category)

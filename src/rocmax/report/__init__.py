@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rocmax._packages import need
 from rocmax.report._view import ReportModel, TestData, view
 
 __all__ = ["ReportModel", "TestData", "render"]
@@ -28,10 +29,7 @@ def render(models: list[ReportModel], data: TestData) -> str:
     str
         HTML.
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(f"reports need jinja2: pip install 'rocmax[cli]' ({error})") from error
+    jinja2 = need("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("rocmax.report", "templates"),
         autoescape=True,

@@ -22,8 +22,10 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._atomic import append_line, check_output
+from rocmax._packages import need
 from rocmax._public import set_public_module
 from rocmax._validate import random_source
 from rocmax.metrics import make_scorer
@@ -78,7 +80,8 @@ def compare(
     inner_cv : int, default=3
         Number of folds of the inner cross-validation.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row. Rows of one group are never on both sides of a split.
+        Group of each row. Rows of one group are never on both sides of a split. An estimator without a grid whose
+        ``fit`` takes ``groups`` is given those of its training rows.
     random_state : int, RandomState instance or None, default=0
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used.
@@ -118,7 +121,7 @@ def compare(
     >>> sorted(table.index), list(table.columns)
     (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
     """
-    _pandas()
+    need("pandas")
     if not estimators:
         raise ValueError("estimators needs at least one entry; got none")
     unknown = set(param_grids or {}) - set(estimators)
@@ -160,7 +163,9 @@ class _Task:
         rows, labels = _safe_indexing(X, train), y[train]
         start = perf_counter()
         if self.grid is None:
-            model = clone(self.estimator).fit(rows, labels)
+            known = {} if groups is None else {"groups": groups[train]}
+            takes_groups = has_fit_parameter(self.estimator, "groups")
+            model = clone(self.estimator).fit(rows, labels, **(known if takes_groups else {}))
         elif groups is None:
             folds = StratifiedKFold(self.inner_cv)
             model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds).fit(rows, labels)
@@ -267,7 +272,7 @@ def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
 
 
 def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
-    pd = _pandas()
+    pd = need("pandas")
     scores = {name: np.full(n_splits, np.nan) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name, number, score, time in results:
@@ -291,14 +296,6 @@ def _wilcoxon(differences: NDArray[np.float64]) -> float:
     if not differences.any():
         return 1.0
     return float(wilcoxon(differences).pvalue)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(f"the table of a comparison needs pandas: pip install 'rocmax[data]' ({error})") from error
-    return pandas
 
 
 set_public_module("rocmax", globals(), ("compare",))

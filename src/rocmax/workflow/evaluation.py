@@ -1,124 +1,152 @@
-"""``rocmax evaluate``: what a model reaches on rows with labels."""
+"""What a model reaches on rows with labels."""
 
 from __future__ import annotations
 
-from inspect import Parameter
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocmax.data import DataError, read_columns, read_table
-from rocmax.data.errors import check_columns
-from rocmax.measures import Measure, measure_names, pick_measure
-from rocmax.metrics.bootstrap import estimate_measures
+from rocmax._messages import Message, Parameter
+from rocmax._typing import Array, Bools
+from rocmax.data import DataError, TableSource
 from rocmax.metrics.registry import METRICS
-from rocmax.model_io import load_fitted
-from rocmax.workflow.tables import Target, known_target, positive_scores
-
-# Parameters of measures that the workflow knows: the window of false-positive rates.
-WINDOW = ("min_fpr", "max_fpr")
-N_RESAMPLES = 1000
+from rocmax.workflow.measuring import all_measured, window_measure_names
+from rocmax.workflow.models import positive_scores
+from rocmax.workflow.table_model import TableModel
+from rocmax.workflow.tables import feature_options, need_tables
+from rocmax.workflow.target import Target, known_target
 
 
 class Scored(NamedTuple):
-    """A model on a test file."""
+    """A model on a table with labels."""
 
-    name: str
-    model: Any
-    about: dict[str, Any]
+    fitted: TableModel
     target: Target
-    scores: NDArray[np.float64]
-    predicted: NDArray[np.bool_]
+    scores: Array
+    predicted: Bools
     X: Any
 
 
-def score_file(
-    model_path: Path, data_path: Path, target: str | None, delimiter: str | None, max_bytes: int | None = None
-) -> Scored:
-    """Load a model and score a file with labels."""
-    model, about = load_fitted(model_path, max_bytes=max_bytes)
-    target = target or about["target"]
-    names = read_columns(data_path, delimiter=delimiter)
-    if names is None:
-        shape = {"n_features": about["n_features"], "zero_based": about["zero_based"]}
-        X, y = read_table(data_path, **shape, max_bytes=max_bytes)
-        if about["features"] is not None:
-            raise DataError(f"{model_path} was fitted to named columns, and {data_path} is an svmlight file")
-    else:
-        features = features_of(model_path, about, data_path)
-        check_columns(data_path, [*features, *([target] if target else [])], names)
-        columns: dict[str, Any] = {"columns": list(features), "types": features}
-        X, y = read_table(data_path, target=target, **columns, delimiter=delimiter, max_bytes=max_bytes)
-    if y is None:
-        raise DataError(f"name the column with the labels of {data_path}: --target")
-    labels = known_target(y, about["positive"], about["negative"], f"column {target!r}" if target else "the target")
-    predicted = model.predict(X) == about["positive"]
-    return Scored(model_path.stem, model, about, labels, positive_scores(model, X, about["positive"]), predicted, X)
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model reached on rows with labels.
 
-
-def features_of(model_path: Path, about: dict[str, Any], data_path: Path) -> dict[str, Any]:
-    """Return the columns that a model needs, with their kinds."""
-    if about["features"] is None:
-        raise DataError(f"{model_path} was fitted to an svmlight file, and {data_path} has named columns")
-    return about["features"]
-
-
-def window_measure_names() -> list[str]:
-    """Return the measures of scores that need no parameter but the window of false-positive rates.
-
-    Measures of decisions are left out, because tuning compares scores.
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    positive : str
+        The label of the positive class.
+    rows : dict
+        Numbers of rows, "positive" and "negative".
+    measures : dict of str to dict
+        By name of the measure: "value" and the ends "low" and "high" of its 95 % interval, and the window.
+    threshold : dict
+        What the decisions of the model reach: "tp", "fp", "tpr", "fpr", "precision" and the limit "max_fpr".
+    scores : ndarray of shape (n_rows,)
+        Score of each row, above zero for the positive class.
+    is_positive : ndarray of shape (n_rows,)
+        Whether each row is of the positive class.
     """
-    return [
-        name
-        for name in measure_names()
-        if not METRICS[name].takes_labels
-        and all(key in WINDOW or default is not Parameter.empty for key, default in METRICS[name].parameters.items())
-    ]
+
+    model: str
+    positive: str
+    rows: dict[str, int]
+    measures: dict[str, dict[str, Any]]
+    threshold: dict[str, Any]
+    scores: Array
+    is_positive: Bools
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the rows as plain values, for example for JSON."""
+        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold")}
 
 
-def window_measure(name: str, window: tuple[float, float]) -> Measure:
-    """Return a measure, on the window if it has one."""
-    return pick_measure(name, dict(zip(WINDOW, window, strict=True)))
+def evaluate(
+    model: TableModel,
+    table: Any,
+    *,
+    target: str | None = None,
+    delimiter: str | None = None,
+    max_bytes: int | None = None,
+) -> Evaluation:
+    """Measure a model on rows with labels; what ``rocmax evaluate`` does.
+
+    Parameters
+    ----------
+    model : TableModel
+        A model of :func:`fit_table` or :func:`load_model`.
+    table : str, Path or data frame
+        As in :func:`fit_table`; columns are found by name.
+    target : str or None, default=None
+        The column with the labels; None for the name that it had in the table of the fit.
+    delimiter : str or None, default=None
+        What separates the fields of a text file.
+    max_bytes : int or None, default=None
+        Largest number of bytes that a compressed file may unpack to.
+
+    Returns
+    -------
+    Evaluation
+        The measures with their intervals, and what the threshold does.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.workflow import evaluate, fit_table
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> result = evaluate(model, table.iloc[model.held_out_rows])
+    >>> list(result.measures)
+    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point']
+    >>> result.threshold["fpr"] <= 0.05
+    True
+    """
+    need_tables()
+    return _evaluation(score_table(model, table, target, delimiter, max_bytes))
 
 
-def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> dict[str, Any]:
-    """Return a measure of the scores with its interval."""
-    return all_measured([name], about, positive, scores)[name]
+def score_table(
+    fitted: TableModel, table: Any, target: str | None, delimiter: str | None, max_bytes: int | None
+) -> Scored:
+    """Score a table with labels."""
+    facts, source = fitted.facts, TableSource(table, delimiter=delimiter)
+    options = feature_options(facts, fitted.place, source)
+    if source.columns is not None:
+        target = target or facts["target"]
+        if target is None:
+            advice = Message(f"name the column with the labels of {source.name}: ", Parameter("target", ...))
+            raise DataError(advice)
+        options["target"] = target
+    X, y = source.read(**options, max_bytes=max_bytes)
+    name = f"column {target!r}" if target else "the target"
+    labels = known_target(y, facts["positive"], facts["negative"], name)
+    predicted = fitted.model.predict(X) == facts["positive"]
+    return Scored(fitted, labels, positive_scores(fitted.model, X, facts["positive"]), predicted, X)
 
 
-def all_measured(names: list[str], about: dict[str, Any], positive: Any, scores: Any) -> dict[str, dict[str, Any]]:
-    """Return measures of the scores with their intervals, by name."""
-    measures = [window_measure(name, (about["min_fpr"], about["max_fpr"])) for name in names]
-    found = estimate_measures(
-        [(measure, {}) for measure in measures], positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"]
-    )
-    return {
-        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in WINDOW if key in measure.params}}
-        for measure, estimate in zip(measures, found, strict=True)
-    }
-
-
-def evaluation(scored: Scored) -> dict[str, Any]:
-    """Return all measures of a model on a test file, and what its threshold does there."""
-    positive, predicted, about = scored.target.is_positive, scored.predicted, scored.about
-    names = [about["measure"], *(name for name in window_measure_names() if name != about["measure"])]
-    if about["max_fpr"] == 1.0:
+def _evaluation(scored: Scored) -> Evaluation:
+    positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
+    names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
+    if facts["max_fpr"] == 1.0:
         # Without a limit, measures of the window say nothing that the AUC does not.
         names = [name for name in names if "max_fpr" not in METRICS[name].parameters]
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
-    return {
-        "model": scored.name,
-        "positive": scored.target.positive,
-        "rows": {"positive": int(positive.sum()), "negative": int((~positive).sum())},
-        "measures": all_measured(names, about, positive, scored.scores),
-        "threshold": {
-            "max_fpr": about["max_fpr"] if about["max_fpr"] < 1 else None,
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    return Evaluation(
+        model=scored.fitted.name,
+        positive=scored.target.positive,
+        rows={"positive": n_positive, "negative": n_negative},
+        measures=all_measured(names, facts, positive, scored.scores),
+        threshold={
+            "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
             "tp": tp,
             "fp": fp,
-            "tpr": tp / int(positive.sum()),
-            "fpr": fp / int((~positive).sum()),
+            "tpr": tp / n_positive,
+            "fpr": fp / n_negative,
             "precision": tp / (tp + fp) if tp + fp else None,
         },
-    }
+        scores=scored.scores,
+        is_positive=positive,
+    )

@@ -1,207 +1,247 @@
-"""``rocmax fit``: learn from a table, choose a threshold, measure on rows set aside, save."""
+"""From a table to a model with a threshold, measured on rows held out."""
 
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
-from rocmax.cli._warned import hushed
-from rocmax.data import DataError, read_columns, read_table
-from rocmax.data.errors import check_columns
+from rocmax._typing import Index
+from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
-from rocmax.metrics import make_scorer
-from rocmax.workflow.evaluation import window_measure
-from rocmax.workflow.tables import Target, column_kinds, make_model, make_target, tuning_grid
-from rocmax.workflow.tuning import fit_tuned, fit_window, tuning_splits
-
-
-@dataclass(frozen=True)
-class Training:
-    """A file read for training."""
-
-    X: Any
-    target: Target
-    groups: NDArray[Any] | None
-    left_out: list[str]
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for."""
-
-    window: tuple[float, float]
-    measure: str
-    model: str
-    confidence: float | None
-    test_share: float
-    seed: int
-    tune: bool = True
+from rocmax.workflow.measuring import measured
+from rocmax.workflow.models import WHOLE, positive_scores
+from rocmax.workflow.settings import FitSettings, check_fit
+from rocmax.workflow.table_model import TableModel
+from rocmax.workflow.tables import Training, need_tables, read_training
+from rocmax.workflow.tuning import TunedPipeline
 
 
 class Fitted(NamedTuple):
-    """A fitted model, the rows that it has not seen, and what tuning chose."""
+    """A fitted model, the rows that it has not seen, what tuning chose, and the seconds that the fit took."""
 
     model: Any
-    test: NDArray[np.intp]
+    test: Index
     tuning: dict[str, Any] | None
+    seconds: float
 
 
-def read_training(
-    path: Path,
-    target: str | None,
-    positive: str | None,
-    drop: list[str],
-    group: str | None,
-    delimiter: str | None,
-    zero_based: bool,
+def fit_table(
+    table: Any,
+    *,
+    target: str | None = None,
+    positive: Any = None,
+    max_fpr: float = 1.0,
+    min_fpr: float = 0.0,
+    measure: str | None = None,
+    model: str = "auto",
+    tune: bool = True,
+    confidence: float | None = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    test_share: float = 0.25,
+    delimiter: str | None = None,
+    zero_based: bool = False,
     max_bytes: int | None = None,
-) -> Training:
-    """Read features, labels and groups, and say what was left out."""
-    names = read_columns(path, delimiter=delimiter)
-    if names is None:
-        if drop or group:
-            raise DataError(f"{path} is an svmlight file: its columns have no names to drop or to group by")
-        X, y = read_table(path, target=target, zero_based=zero_based, max_bytes=max_bytes)
-        return Training(X, make_target(_given(y), positive), None, [], [])
-    if target is None:
-        raise DataError(f"name the column with the labels: --target, one of {', '.join(map(repr, names[:20]))}")
-    check_columns(path, [target, *drop, *([group] if group else [])], names)
-    unwanted = {target, *drop}
-    wanted = [name for name in names if name not in unwanted]
-    X, y = read_table(path, target=target, columns=wanted, delimiter=delimiter, max_bytes=max_bytes)
-    groups = None
-    if group is not None and group in X:
-        groups = _groups(path, X[group])
-    elif group is not None:
-        groups = _groups(path, read_table(path, columns=[group], delimiter=delimiter, max_bytes=max_bytes).X[group])
-    kinds = column_kinds(X.drop(columns=[group]) if group in X else X)
-    left_out = [str(name) for name in X.columns if name not in kinds and name != group]
-    X = X[list(kinds)]
-    if not kinds:
-        raise DataError(f"{path} has no column to learn from: {', '.join(map(repr, wanted)) or 'all are dropped'}")
-    return Training(
-        X, make_target(_given(y), positive, f"column {target!r}"), groups, left_out, _notes(X, kinds, left_out)
+    random_state: int = 0,
+    notify: Callable[[str], None] | None = None,
+) -> TableModel:
+    """Learn from a table, choose a threshold, and measure on rows held out; what ``rocmax fit`` does.
+
+    A share of the rows is held out. The model is tuned and fitted on the others; numbers are imputed and standardised,
+    text is one-hot encoded, inside the model. With a limit on the false-positive rate, the threshold is chosen on the
+    rows held out.
+
+    Parameters
+    ----------
+    table : str, Path or data frame
+        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+    target : str or None, default=None
+        The column with the labels; an svmlight file has its labels in front and needs none.
+    positive : object, default=None
+        The label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+    max_fpr : float, default=1.0
+        Limit on the false-positive rate; 1 for no limit.
+    min_fpr : float, default=0.0
+        Lower end of the window of false-positive rates.
+    measure : str or None, default=None
+        What to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None is the
+        partial AUC with a limit, and the AUC without.
+    model : {"auto", "auc", "logistic", "svm"}, default="auto"
+        "auto" is :class:`rocmax.PartialAUCClassifierCV` for the partial AUC of a window,
+        :class:`rocmax.PartialAUCClassifier` untuned or for another measure, and :class:`rocmax.AUCClassifier` without
+        a limit.
+    tune : bool, default=True
+        Whether to tune the model by cross-validation on its training rows.
+    confidence : float or None, default=None
+        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier`.
+    drop : str or sequence of str, default=()
+        Columns to leave out.
+    group : str or None, default=None
+        A column; rows with the same value in it stay on one side of every split.
+    test_share : float, default=0.25
+        Share of the rows that is held out.
+    delimiter : str or None, default=None
+        What separates the fields of a text file; None for a comma, or a tab in tsv files.
+    zero_based : bool, default=False
+        Whether an svmlight file counts its features from 0.
+    max_bytes : int or None, default=None
+        Largest number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    random_state : int, default=0
+        Seed of everything random; it is saved with the model.
+    notify : callable or None, default=None
+        Called with each note as soon as it is known; the notes are in the result, too.
+
+    Returns
+    -------
+    TableModel
+        The fitted model with its facts, ready to be saved.
+
+    Raises
+    ------
+    ParameterError
+        If parameters cannot be used, or not together; a ValueError.
+    DataError
+        If the table cannot be used; a ValueError.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.workflow import fit_table
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> model
+    TableModel('auto', positive='0', max_fpr=0.05)
+    >>> model.facts["rows"]
+    {'train': 426, 'held out': 143}
+    >>> bool(model.held_out["value"] > 0.9)
+    True
+    """
+    settings = check_fit(
+        min_fpr=min_fpr,
+        max_fpr=max_fpr,
+        measure=measure,
+        model=model,
+        confidence=confidence,
+        test_share=test_share,
+        random_state=random_state,
+        tune=tune,
     )
+    need_tables()
+    training = read_training(
+        table,
+        target=target,
+        positive=positive,
+        drop=drop,
+        group=group,
+        delimiter=delimiter,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    return fit_training(training, settings, target, zero_based, notify)
 
 
-def fit(training: Training, options: Options) -> Fitted:
+def fit_training(
+    training: Training,
+    settings: FitSettings,
+    target: str | None = None,
+    zero_based: bool = False,
+    notify: Callable[[str], None] | None = None,
+) -> TableModel:
+    """Fit to a table that was read, and measure on the rows held out."""
+    notes, tell = list(training.notes), notify or (lambda note: None)
+    for note in notes:
+        tell(note)
+    fitted = fit_rows(training, settings)
+    if settings.tune and fitted.tuning is None:
+        notes.append("not tuned: one class has too few rows, or groups, for folds")
+        tell(notes[-1])
+    facts = make_facts(training, settings, target, fitted, zero_based)
+    scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
+    facts["held_out"] = measured(settings.measure, facts, training.target.is_positive[fitted.test], scores)
+    return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
+
+
+def fit_rows(training: Training, settings: FitSettings) -> Fitted:
     """Fit on some rows and choose the threshold on the others."""
     labels, positive = training.target.labels, training.target.positive
-    train, test = _split(training, options)
-    if options.confidence is not None:
-        # Too few negatives are refused before the long work.
-        order_statistic(int((~training.target.is_positive[test]).sum()), options.window[1], 1 - options.confidence)
-    model, tuning = _fit_rows(training, options, train)
-    if options.window != (0.0, 1.0):
-        model = FPRThresholdClassifier(
-            model, options.window[1], confidence=options.confidence, cv="prefit", pos_label=positive
-        ).fit(_safe_indexing(training.X, test), labels[test])
-    return Fitted(model, test, tuning)
-
-
-def _fit_rows(training: Training, options: Options, train: NDArray[np.intp]) -> tuple[Any, dict[str, Any] | None]:
-    """Fit the model, tuned if that was asked for and there are rows enough; return what was chosen too."""
-    target, window, measure = training.target, options.window, options.measure
-    X, labels = _safe_indexing(training.X, train), target.labels[train]
-    model = make_model(options.model, training.X, window, target.positive, options.seed)
+    train, test = split_rows(training, settings)
+    if settings.confidence is not None:
+        # Too few negatives are an error before the long work.
+        order_statistic(int((~training.target.is_positive[test]).sum()), settings.window[1], 1 - settings.confidence)
+    start = perf_counter()
+    tuned = TunedPipeline(
+        settings.model,
+        kinds=training.kinds,
+        window=settings.window,
+        measure=settings.measure,
+        positive=positive,
+        tune=settings.tune,
+        seed=settings.seed,
+    )
     groups = None if training.groups is None else training.groups[train]
-    splits = tuning_splits(target.is_positive[train], groups, window, options.seed) if options.tune else []
-    if not splits:
-        return model.fit(X, labels), None
-    if options.model == "auto" and measure == "partial_auc" and window != (0.0, 1.0):
-        return fit_window(model, X, labels, splits, window, target.positive)
-    scoring = make_scorer(window_measure(measure, window), pos_label=target.positive)
-    # Values that are not chosen need not converge; the fit that is kept warns.
-    quietly = hushed(ConvergenceWarning)
-    return fit_tuned(model, X, labels, splits, scoring, tuning_grid(options.model), quietly)
+    tuned.fit(_safe_indexing(training.X, train), labels[train], groups)
+    model: Any = tuned.pipeline_
+    if settings.window != WHOLE:
+        model = FPRThresholdClassifier(
+            model, settings.window[1], confidence=settings.confidence, cv="prefit", pos_label=positive
+        ).fit(_safe_indexing(training.X, test), labels[test])
+    return Fitted(model, test, tuned.tuning_, perf_counter() - start)
 
 
-def facts(training: Training, options: Options, target: str | None, fitted: Fitted, zero_based: bool) -> dict:
-    """Return what is saved with a model, so that the other commands need not be told again."""
+def make_facts(
+    training: Training, settings: FitSettings, target: str | None, fitted: Fitted, zero_based: bool
+) -> dict[str, Any]:
+    """Return what is saved with a model, so that later steps need not be told again."""
     model, test = fitted.model, fitted.test
-    sparse = not hasattr(training.X, "columns")
+    n_positive = int(training.target.is_positive.sum())
     return {
         "target": target,
         "positive": training.target.positive,
         "negative": training.target.negative,
-        "features": None if sparse else column_kinds(training.X),
+        "features": training.kinds,
         "n_features": int(training.X.shape[1]),
         "zero_based": zero_based,
-        "min_fpr": options.window[0],
-        "max_fpr": options.window[1],
-        "measure": options.measure,
-        "model": options.model,
-        "confidence": options.confidence,
+        "min_fpr": settings.window[0],
+        "max_fpr": settings.window[1],
+        "measure": settings.measure,
+        "model": settings.model,
+        "confidence": settings.confidence,
         "threshold": getattr(model, "threshold_", None),
-        "violation_bound": None if options.confidence is None else model.violation_bound_,
+        "violation_bound": None if settings.confidence is None else model.violation_bound_,
         "tuning": fitted.tuning,
-        "seed": options.seed,
+        "seed": settings.seed,
         "rows": {"train": int(training.target.labels.size - test.size), "held out": int(test.size)},
+        "classes": {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive},
         "versions": {"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
         "fitted": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": round(fitted.seconds, 3),
     }
 
 
-def tuning_text(found: dict[str, Any] | None) -> str:
-    """Say what tuning chose, and on how many rows."""
-    if found is None:
-        return "not tuned"
-    chosen = ", ".join(f"{name}={value:g}" for name, value in found["chosen"].items())
-    starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
-    size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} on the rows left out)"
-
-
-def _split(training: Training, options: Options) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]:
+    """Return training rows and rows held out; groups stay together."""
     positive = training.target.is_positive
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
         raise DataError(f"a test share takes at least 4 rows of each class; the smaller one has {fewest}")
     if training.groups is None:
         train, test = train_test_split(
-            np.arange(positive.size), test_size=options.test_share, stratify=positive, random_state=options.seed
+            np.arange(positive.size), test_size=settings.test_share, stratify=positive, random_state=settings.seed
         )
         return train, test
-    folds = max(2, round(1 / options.test_share))
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=options.seed)
+    folds = max(2, round(1 / settings.test_share))
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=settings.seed)
     train, test = next(splitter.split(positive, positive, training.groups))
     for part in (train, test):
         if positive[part].all() or not positive[part].any():
             raise DataError("the groups leave one class out of the training or the test rows; there are too few groups")
     return train, test
-
-
-def _notes(X: Any, kinds: dict[str, str], left_out: list[str]) -> list[str]:
-    notes = [f"left out {name!r}: dates are not used" for name in left_out]
-    for name, kind in kinds.items():
-        if kind == "text" and (distinct := X[name].nunique()) > max(20, 0.5 * len(X)):
-            notes.append(f"{name!r} is text with {distinct} values in {len(X)} rows: an identifier? (--drop {name})")
-    return notes
-
-
-def _groups(path: Path, column: Any) -> NDArray[Any]:
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        raise DataError(
-            f"{path}: column {column.name!r} needs a group in each row; {missing.size} of {column.size} rows have none "
-            f"(the first is row {missing[0] + 1} after the header): fill them in, or leave these rows out"
-        )
-    return column.astype(str).to_numpy()
-
-
-def _given(y: NDArray[Any] | None) -> NDArray[Any]:
-    if y is None:
-        raise DataError("the file has no labels")
-    return y

@@ -1,74 +1,203 @@
-"""``rocmax compare``: models on the same splits."""
+"""Models by name, side by side on one table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocmax._atomic import write_file
+from rocmax._atomic import check_not_input, write_file
+from rocmax._messages import Message, Parameter, ParameterError
+from rocmax._packages import need
 from rocmax.metrics import make_scorer
-from rocmax.workflow.comparison import compare
-from rocmax.workflow.evaluation import window_measure
-from rocmax.workflow.fitting import Training
-from rocmax.workflow.tables import make_model, tuning_grid
+from rocmax.workflow.comparison import compare, read_store
+from rocmax.workflow.measuring import window_measure
+from rocmax.workflow.models import MODELS, PACKAGES
+from rocmax.workflow.settings import check_choice, check_count, check_measure, check_seed, check_window
+from rocmax.workflow.tables import need_tables, read_training
+from rocmax.workflow.tuning import TunedPipeline
 
 
-def run(
-    training: Training,
-    names: list[str],
-    window: tuple[float, float],
-    measure: str,
-    splits: int,
-    jobs: int,
-    resume: Path | None,
-    seed: int,
-    advance: Callable[[int], None],
-) -> Any:
-    """Return the table of the comparison."""
-    positive = training.target.positive
-    return compare(
-        {name: make_model(name, training.X, window, positive, seed) for name in names},
+@dataclass(frozen=True)
+class ModelComparison:
+    """Models on the same random splits of a table.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        As :func:`rocmax.compare` gives it, best mean first.
+    measure : str
+        What was measured.
+    positive : str
+        The label of the positive class.
+    notes : list of str
+        What the user should know about the table.
+    """
+
+    table: Any
+    measure: str
+    positive: str
+    notes: list[str]
+
+    def save(self, path: str | Path) -> None:
+        """Write the table as csv, one column for the score of each split.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, which appears whole or not at all.
+        """
+        scores = self.table["scores"].apply(list)
+        wide = self.table.drop(columns="scores")
+        for number in range(len(scores.iloc[0])):
+            wide[f"split_{number + 1}"] = [values[number] for values in scores]
+        write_file(path, wide.to_csv(index_label="model", lineterminator="\n").encode())
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the rows of the table as plain values, for example for JSON; None where there is no number."""
+        return [
+            {"model": name, **{key: None if isinstance(v, float) and math.isnan(v) else v for key, v in row.items()}}
+            for name, row in self.table.to_dict(orient="index").items()
+        ]
+
+
+def compare_models(
+    table: Any,
+    *,
+    models: Sequence[str] = ("auto", "auc", "logistic"),
+    target: str | None = None,
+    positive: Any = None,
+    max_fpr: float = 1.0,
+    min_fpr: float = 0.0,
+    measure: str | None = None,
+    tune: bool = True,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    n_splits: int = 10,
+    n_jobs: int = 1,
+    store: str | Path | None = None,
+    delimiter: str | None = None,
+    zero_based: bool = False,
+    max_bytes: int | None = None,
+    random_state: int = 0,
+    notify: Callable[[str], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ModelComparison:
+    """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
+
+    Every model is tuned on the training rows of each split, in up to ten folds, so that a comparison takes ``n_splits``
+    times as long as the fits. What ``rocmax compare`` does.
+
+    Parameters
+    ----------
+    table : str, Path or data frame
+        As in :func:`fit_table`.
+    models : sequence of str, default=("auto", "auc", "logistic")
+        Names: "auto", "auc", "logistic" and "svm" as in :func:`fit_table`, and "lightgbm".
+    target : str or None, default=None
+        The column with the labels.
+    positive : object, default=None
+        The label of the positive class.
+    max_fpr : float, default=1.0
+        Limit on the false-positive rate; 1 for no limit.
+    min_fpr : float, default=0.0
+        Lower end of the window of false-positive rates.
+    measure : str or None, default=None
+        What to tune for and to compare, as in :func:`fit_table`.
+    tune : bool, default=True
+        Whether to tune each model.
+    drop : str or sequence of str, default=()
+        Columns to leave out.
+    group : str or None, default=None
+        A column; rows with the same value in it stay on one side of every split.
+    n_splits : int, default=10
+        Number of random splits; 30 % of the rows are in each test set.
+    n_jobs : int, default=1
+        Fits at a time; -1 for all cores.
+    store : str, Path or None, default=None
+        A file of results, to go on after a stop, as in :func:`rocmax.compare`.
+    delimiter : str or None, default=None
+        What separates the fields of a text file.
+    zero_based : bool, default=False
+        Whether an svmlight file counts its features from 0.
+    max_bytes : int or None, default=None
+        Largest number of bytes that a compressed file may unpack to.
+    random_state : int, default=0
+        Seed of everything random.
+    notify : callable or None, default=None
+        Called with each note as soon as it is known.
+    progress : callable or None, default=None
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    ModelComparison
+        The table of the comparison.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.workflow import compare_models
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> found = compare_models(
+    ...     table, models=["auc", "logistic"], target="target", positive=0, n_splits=2, tune=False
+    ... )
+    >>> sorted(found.table.index), found.measure
+    (['auc', 'logistic'], 'roc_auc')
+    """
+    window, chosen = check_window(min_fpr, max_fpr), check_measure(measure, max_fpr)
+    names = _check(models, n_splits, n_jobs, random_state, store, table)
+    training = read_training(
+        table,
+        target=target,
+        positive=positive,
+        drop=drop,
+        group=group,
+        delimiter=delimiter,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    tell = notify or (lambda note: None)
+    for note in training.notes:
+        tell(note)
+    side = training.target.positive
+    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
+    found = compare(
+        {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
         training.X,
         training.target.labels,
-        scoring=make_scorer(window_measure(measure, window), pos_label=positive),
-        param_grids={name: {f"model__{key}": values for key, values in tuning_grid(name).items()} for name in names},
-        n_splits=splits,
+        scoring=make_scorer(window_measure(chosen, window), pos_label=side),
+        n_splits=n_splits,
         groups=training.groups,
-        random_state=seed,
-        n_jobs=jobs,
-        store=resume,
-        progress=advance,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        store=store,
+        progress=progress,
     )
+    return ModelComparison(found, chosen, side, training.notes)
 
 
-def write(table: Any, out: Path) -> None:
-    """Write the table, one column for each split's score."""
-    scores = table["scores"].apply(list)
-    wide = table.drop(columns="scores")
-    for number in range(len(scores.iloc[0])):
-        wide[f"split_{number + 1}"] = [values[number] for values in scores]
-    write_file(out, wide.to_csv(index_label="model", lineterminator="\n").encode())
-
-
-def as_json(table: Any) -> list[dict[str, Any]]:
-    """Return the table as plain values; no number is None."""
-    return [
-        {"model": name, **{key: None if isinstance(v, float) and math.isnan(v) else v for key, v in row.items()}}
-        for name, row in table.to_dict(orient="index").items()
-    ]
-
-
-def rows(table: Any) -> list[list[str]]:
-    """Return the table as text."""
-    return [
-        [
-            str(name),
-            f"{row['mean']:.4f}",
-            f"{row['standard_error']:.4f}",
-            "best" if math.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
-            f"{row['seconds']:.2f}",
-        ]
-        for name, row in table.iterrows()
-    ]
+def _check(models: Sequence[str], n_splits: Any, n_jobs: Any, random_state: Any, store: Any, table: Any) -> list[str]:
+    """Return the names of the models; raise an error for what can be known to fail before anything is read."""
+    names = [models] if isinstance(models, str) else list(models)
+    for name in names or [""]:
+        check_choice("models", name, MODELS)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(Message(Parameter("models"), f" needs different names; got {twice[0]!r} more than once"))
+    check_count("n_splits", n_splits, 2, "an integer of at least 2")
+    if n_jobs == 0:
+        raise ParameterError(
+            Message(Parameter("n_jobs"), " needs a number of fits at a time, or -1 for all cores; got 0")
+        )
+    check_seed(random_state)
+    need_tables()
+    for package in sorted({PACKAGES[name] for name in names if name in PACKAGES}):
+        need(package)
+    if store is not None:
+        if isinstance(table, str | Path):
+            check_not_input(store, [table])
+        read_store(store)  # an error if the file holds something else
+    return names

@@ -1,54 +1,127 @@
-"""``rocmax predict``: a score and a label for each row, in order, in bounded memory."""
+"""A score and a label for each row, in order; files of any size in bounded memory."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-
-from rocmax._atomic import is_special, output_file
-from rocmax.data import DataError, iter_batches, read_columns
-from rocmax.data.errors import check_columns
-from rocmax.model_io import load_fitted
-from rocmax.workflow.evaluation import features_of
-from rocmax.workflow.tables import positive_scores
+from rocmax._atomic import check_not_input, check_output, is_special, output_file
+from rocmax._messages import Message, Parameter, ParameterError
+from rocmax.data import DataError, TableSource
+from rocmax.workflow.models import positive_scores
+from rocmax.workflow.table_model import TableModel
+from rocmax.workflow.tables import feature_options, need_tables
 
 BATCH_SIZE = 50_000
 ENDINGS = (".csv", ".parquet")
 # What makes a spreadsheet compute a cell: OWASP's list for CSV injection, with the wide forms of the signs.
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
-SCHEMA = pa.schema([("score", pa.float64()), ("label", pa.string())])
 
 
-def predict(
-    model_path: Path,
-    data_path: Path,
-    out: Path | None,
-    escape_formulas: bool,
-    delimiter: str | None,
-    advance: Callable[[int], None],
-    max_bytes: int | None = None,
+def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> Any:
+    """Score rows and label them.
+
+    Parameters
+    ----------
+    model : TableModel
+        A model of :func:`fit_table` or :func:`load_model`.
+    table : str, Path or data frame
+        As in :func:`fit_table`; columns are found by name, and labels are not needed.
+    delimiter : str or None, default=None
+        What separates the fields of a text file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``score``, above zero for the positive class, and ``label``, one row for each row in order; with the index of a
+        pandas frame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.workflow import fit_table, predict
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> predict(model, table.drop(columns="target")).label.head(3).tolist()
+    ['0', '0', '0']
+    """
+    need_tables()
+    import pandas as pd
+
+    batches = [
+        pd.DataFrame({"score": scores, "label": labels}) for scores, labels in scored_batches(model, table, delimiter)
+    ]
+    found = pd.concat(batches, ignore_index=True)
+    return found.set_index(table.index) if hasattr(table, "iloc") else found
+
+
+def write_predictions(
+    model: TableModel,
+    table: Any,
+    out: str | Path | BinaryIO,
+    *,
+    escape_formulas: bool = False,
+    delimiter: str | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Score a file; return the number of rows."""
-    ending = _ending(out)
-    batches = _scored(model_path, data_path, escape_formulas, delimiter, max_bytes)
-    first = next(batches)  # before anything is opened, so that a bad file leaves nothing in a pipe
-    with output_file(out) if out is not None else nullcontext(sys.stdout.buffer) as file:
-        return _write(chain([first], batches), file, ending, advance)
+    """Score rows and write a score and a label for each of them, in bounded memory; what ``rocmax predict`` does.
+
+    Parameters
+    ----------
+    model : TableModel
+        A model of :func:`fit_table` or :func:`load_model`.
+    table : str, Path or data frame
+        As in :func:`predict`; a file may be of any size.
+    out : str, Path or binary file
+        A file that ends in .csv or .parquet, which appears whole or not at all; or an open file, which gets csv.
+    escape_formulas : bool, default=False
+        Whether to put ``'`` before labels that a spreadsheet would take for formulas; for csv only.
+    delimiter : str or None, default=None
+        What separates the fields of a text file that is read.
+    progress : callable or None, default=None
+        Called with a number of rows when they are written.
+
+    Returns
+    -------
+    int
+        The number of rows.
+    """
+    need_tables()
+    path = Path(out) if isinstance(out, str | Path) else None
+    if escape_formulas and path is not None and path.suffix == ".parquet":
+        needed = " is for csv, which spreadsheets open; got a .parquet file"
+        raise ParameterError(Message(Parameter("escape_formulas"), needed))
+    ending = _ending(path)
+    if path is not None:
+        check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
+        check_output(path)
+    batches = scored_batches(model, table, delimiter, escape_formulas)
+    first = next(batches)  # before anything is opened, so that a bad table leaves nothing in a pipe
+    with nullcontext(out) if path is None else output_file(path) as file:
+        return _write(chain([first], batches), file, ending, progress or (lambda count: None))
 
 
 def escaped(label: str) -> str:
     """Return a label that no spreadsheet takes for a formula; numbers stay as written."""
     return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
+
+
+def scored_batches(
+    fitted: TableModel, table: Any, delimiter: str | None, escape_formulas: bool = False
+) -> Iterator[tuple[Any, list[str]]]:
+    """Yield scores and labels of some rows at a time."""
+    source = TableSource(table, delimiter=delimiter)
+    options = feature_options(fitted.facts, fitted.place, source)
+    for X, _ in source.batches(batch_size=BATCH_SIZE, **options):
+        labels = [str(label) for label in fitted.model.predict(X)]
+        if escape_formulas:
+            labels = [escaped(label) for label in labels]
+        yield positive_scores(fitted.model, X, fitted.positive), labels
 
 
 def _ending(out: Path | None) -> str:
@@ -60,37 +133,19 @@ def _ending(out: Path | None) -> str:
     return out.suffix
 
 
-def _scored(
-    model_path: Path, data_path: Path, escape_formulas: bool, delimiter: str | None, max_bytes: int | None
-) -> Iterator[Any]:
-    model, about = load_fitted(model_path, max_bytes=max_bytes)
-    names = read_columns(data_path, delimiter=delimiter)
-    if names is None:
-        if about["features"] is not None:
-            raise DataError(f"{model_path} was fitted to named columns, and {data_path} is an svmlight file")
-        options: dict[str, Any] = {"n_features": about["n_features"], "zero_based": about["zero_based"]}
-    else:
-        features = features_of(model_path, about, data_path)
-        check_columns(data_path, list(features), names)
-        options = {"columns": list(features), "types": features, "delimiter": delimiter}
-    for X, _ in iter_batches(data_path, batch_size=BATCH_SIZE, **options):
-        labels = [str(label) for label in model.predict(X)]
-        if escape_formulas:
-            labels = [escaped(label) for label in labels]
-        yield pa.record_batch([pa.array(positive_scores(model, X, about["positive"])), pa.array(labels)], schema=SCHEMA)
+def _write(batches: Iterable[tuple[Any, list[str]]], file: Any, ending: str, progress: Callable[[int], None]) -> int:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
 
-
-def _writer(where: Any, ending: str) -> Any:
+    schema, rows = pa.schema([("score", pa.float64()), ("label", pa.string())]), 0
     if ending == ".parquet":
-        return pyarrow.parquet.ParquetWriter(where, SCHEMA)
-    return pyarrow.csv.CSVWriter(where, SCHEMA, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))
-
-
-def _write(batches: Iterable[Any], file: BinaryIO, ending: str, advance: Callable[[int], None]) -> int:
-    rows = 0
-    with _writer(file, ending) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-            advance(batch.num_rows)
+        writer = pyarrow.parquet.ParquetWriter(file, schema)
+    else:
+        writer = pyarrow.csv.CSVWriter(file, schema, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))
+    with writer:
+        for scores, labels in batches:
+            writer.write_batch(pa.record_batch([pa.array(scores), pa.array(labels)], schema=schema))
+            rows += len(labels)
+            progress(len(labels))
     return rows

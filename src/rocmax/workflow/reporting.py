@@ -1,49 +1,92 @@
-"""``rocmax report``: a page about models on one table."""
+"""A page about models on one table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rocmax._atomic import write_file
+from rocmax._atomic import check_not_input, check_output, write_file
+from rocmax._packages import need
 from rocmax._response import towards
 from rocmax._validate import positive_index
 from rocmax.data import DataError
 from rocmax.report import ReportModel, TestData, render
-from rocmax.workflow.evaluation import Scored, score_file
-from rocmax.workflow.fitting import tuning_text
+from rocmax.workflow.evaluation import Scored, score_table
+from rocmax.workflow.table_model import TableModel
+from rocmax.workflow.tables import need_tables
+from rocmax.workflow.tuning import tuning_text
 
 N_FEATURES = 15
 
 
-def write(
-    models: list[Path],
-    data: Path,
-    target: str | None,
-    delimiter: str | None,
-    out: Path,
+def write_report(
+    models: TableModel | Sequence[TableModel],
+    table: Any,
+    out: str | Path,
+    *,
+    target: str | None = None,
+    delimiter: str | None = None,
     max_bytes: int | None = None,
 ) -> None:
-    """Score the table with every model and write the page."""
-    scored = [score_file(path, data, target, delimiter, max_bytes) for path in models]
+    """Write one HTML page that shows models on a table with labels; what ``rocmax report`` does.
+
+    The page has ROC curves, a slider for the limit, measures with intervals and paired tests, and loads no other file.
+
+    Parameters
+    ----------
+    models : TableModel or sequence of TableModel
+        One or more models, which agree on the positive class; tests compare the others with the first.
+    table : str, Path or data frame
+        As in :func:`evaluate`.
+    out : str or Path
+        The page to write, which appears whole or not at all.
+    target : str or None, default=None
+        The column with the labels; None for the name that it had in the table of each fit.
+    delimiter : str or None, default=None
+        What separates the fields of a text file.
+    max_bytes : int or None, default=None
+        Largest number of bytes that a compressed file may unpack to.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.workflow import fit_table, write_report
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(model, table.iloc[model.held_out_rows], Path(folder, "report.html"))
+    """
+    need_tables()
+    need("jinja2")
+    chosen = [models] if isinstance(models, TableModel) else list(models)
+    if not chosen:
+        raise ValueError("models needs at least one model; got none")
+    files = [file for file in (table, *(model.path for model in chosen)) if isinstance(file, str | Path)]
+    check_not_input(out, files)
+    check_output(out)
+    scored = [score_table(model, table, target, delimiter, max_bytes) for model in chosen]
     first = scored[0]
     for other in scored[1:]:
         if not np.array_equal(other.target.is_positive, first.target.is_positive):
             raise DataError(
                 f"the models disagree on the positive class: {first.target.positive!r}, {other.target.positive!r}"
             )
-    names = _distinct([entry.name for entry in scored])
+    names = _distinct([entry.fitted.name for entry in scored])
+    facts = first.fitted.facts
     page = render(
         [_model(entry, name) for entry, name in zip(scored, names, strict=True)],
         TestData(
-            data.name,
+            Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
             first.target.positive,
-            (first.about["min_fpr"], first.about["max_fpr"]),
+            (facts["min_fpr"], facts["max_fpr"]),
             _columns(first),
-            first.about["seed"],
+            facts["seed"],
         ),
     )
     write_file(out, page.encode())
@@ -54,7 +97,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _model(entry: Scored, name: str) -> ReportModel:
-    about = entry.about
+    about = entry.fitted.facts
     facts = [
         ("fitted", about["fitted"]),
         ("model", about["model"]),
@@ -66,7 +109,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         ("seed", str(about["seed"])),
         *((package, version) for package, version in about["versions"].items()),
     ]
-    pipeline = getattr(entry.model, "estimator_", entry.model)
+    pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
     return ReportModel(
         name,
         type(pipeline.named_steps["model"]).__name__,
@@ -95,6 +138,7 @@ def _top_features(pipeline: Any, positive: str) -> list[tuple[str, float]]:
 
 
 def _columns(entry: Scored) -> list[tuple[str, str, float]]:
-    if entry.about["features"] is None:
+    features = entry.fitted.facts["features"]
+    if features is None:
         return []
-    return [(name, kind, float(entry.X[name].isna().mean())) for name, kind in entry.about["features"].items()]
+    return [(name, kind, float(entry.X[name].isna().mean())) for name, kind in features.items()]

@@ -1,174 +1,116 @@
-"""From a table with mixed columns to a model: labels, preprocessing and the models known by name."""
+"""A table read for training, or for a model that knows its columns."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
-from sklearn.svm import LinearSVC
 
-from rocmax._response import class_scores
-from rocmax.data import DataError
-from rocmax.estimators import AUCClassifier, PartialAUCClassifier
-
-MODELS = ("auto", "auc", "logistic", "svm", "lightgbm")
-# Pairs of labels of which the second is the positive one beyond doubt.
-_CLEAR = (
-    ("0", "1"),
-    ("-1", "1"),
-    ("false", "true"),
-    ("no", "yes"),
-    ("n", "y"),
-    ("negative", "positive"),
-    ("neg", "pos"),
-)
-MISSING = "(missing)"
-MAX_CATEGORIES = 50
+from rocmax._messages import Message, Parameter, ParameterError
+from rocmax._packages import need
+from rocmax.data import DataError, TableSource
+from rocmax.data.errors import check_columns
+from rocmax.workflow.preprocessing import column_kinds
+from rocmax.workflow.target import Target, make_target
 
 
-class Target(NamedTuple):
-    """Labels as text, and which of the two counts."""
+@dataclass(frozen=True)
+class Training:
+    """Features, labels and groups of a table; ``kinds`` has the kind of each column, None for a sparse matrix."""
 
-    labels: NDArray[Any]
-    positive: str
-    negative: str
-
-    @property
-    def is_positive(self) -> NDArray[np.bool_]:
-        """Whether each row is of the positive class."""
-        return self.labels == self.positive
+    X: Any
+    target: Target
+    groups: NDArray[Any] | None = None
+    kinds: dict[str, str] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
-class UnclearTargetError(DataError):
-    """Labels among which the positive class has to be named."""
+def need_tables() -> None:
+    """Raise ImportError if a package that every table needs is missing."""
+    for package in ("pandas", "pyarrow"):
+        need(package)
 
 
-def make_target(values: NDArray[Any], positive: str | None, name: str = "the target") -> Target:
-    """Find the positive class among the labels; with more than two, a named one against the rest."""
-    labels = as_text(values)
-    distinct, counts = np.unique(labels, return_counts=True)
-    listed = ", ".join(f"{label!r} ({count})" for label, count in zip(distinct[:10], counts[:10], strict=True))
-    listed += f", ... ({distinct.size} in all)" if distinct.size > 10 else ""
-    if distinct.size < 2:
-        raise DataError(f"{name} needs two values; got one class only: {listed}")
-    if positive is None:
-        pair = [label for label in _CLEAR if {text.lower() for text in distinct} == set(label)]
-        if distinct.size > 2 or not pair:
-            raise UnclearTargetError(f"{name} has the values {listed}; name the positive one with --positive")
-        positive = next(text for text in distinct if text.lower() == pair[0][1])
-    chosen = [text for text in distinct if text == positive] or [
-        text for text in distinct if text.lower() == positive.lower()
-    ]
-    if not chosen:
-        raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
-    if len(chosen) > 1:
-        choices = ", ".join(map(repr, chosen))
-        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; name one exactly")
-    rest = [str(text) for text in distinct if text != chosen[0]]
-    negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
-    return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative)
+def read_training(
+    table: Any,
+    *,
+    target: str | None = None,
+    positive: Any = None,
+    drop: str | Sequence[str] = (),
+    group: str | None = None,
+    delimiter: str | None = None,
+    zero_based: bool = False,
+    max_bytes: int | None = None,
+) -> Training:
+    """Read features, labels and groups, and note what was left out."""
+    source = TableSource(table, delimiter=delimiter)
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    if source.columns is None:
+        if dropped or group is not None:
+            raise DataError(f"{source.name} is an svmlight file: its columns have no names to drop or to group by")
+        X, y = source.read(target=target, zero_based=zero_based, max_bytes=max_bytes)
+        return Training(X, make_target(y, positive))
+    if target is None:
+        names = ", ".join(map(repr, source.columns[:20]))
+        raise DataError(Message("name the column with the labels: ", Parameter("target", ...), f", one of {names}"))
+    if group == target:
+        raise ParameterError(Message(Parameter("group"), " needs another column than ", Parameter("target")))
+    grouped = [] if group is None else [group]
+    check_columns(source.name, [target, *dropped, *grouped], source.columns)
+    unwanted = {target, *dropped, *grouped}
+    features = [name for name in source.columns if name not in unwanted]
+    X, y = source.read(target=target, columns=features + grouped, max_bytes=max_bytes)
+    groups = None if group is None else _groups(source.name, X[group])
+    kinds = column_kinds(X[features])
+    if not kinds:
+        raise DataError(
+            f"{source.name} has no column to learn from: {', '.join(map(repr, features)) or 'all are dropped'}"
+        )
+    left_out = [name for name in features if name not in kinds]
+    X = X[list(kinds)]
+    return Training(X, make_target(y, positive, f"column {target!r}"), groups, kinds, _notes(X, kinds, left_out))
 
 
-def known_target(values: NDArray[Any], positive: str, negative: str, name: str = "the target") -> Target:
-    """Read labels for a model that knows its classes already."""
-    labels = as_text(values)
-    if negative != f"not {positive}":
-        strange = sorted(set(labels.tolist()) - {positive, negative})
-        if strange:
-            raise DataError(
-                f"{name} has labels that the model does not know: {strange[:5]}; {[negative, positive]} are"
-            )
-    target = Target(np.where(labels == positive, positive, negative), positive, negative)
-    if target.is_positive.all() or not target.is_positive.any():
-        got = f"one class only: {str(target.labels[0])!r} ({labels.size} rows)"
-        raise DataError(f"{name} needs rows of both classes, {positive!r} and {negative!r}; got {got}")
-    return target
+def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> dict[str, Any]:
+    """Return how to read the columns that a model needs; raise DataError if a table does not have them.
+
+    Parameters
+    ----------
+    facts : dict
+        What was saved with the model.
+    model : str
+        What messages call the model.
+    source : TableSource
+        The table.
+    """
+    features = facts["features"]
+    if source.columns is None:
+        if features is not None:
+            raise DataError(f"{model} was fitted to named columns, and {source.name} is an svmlight file")
+        return {"n_features": facts["n_features"], "zero_based": facts["zero_based"]}
+    if features is None:
+        raise DataError(f"{model} was fitted to an svmlight file, and {source.name} has named columns")
+    check_columns(source.name, list(features), source.columns)
+    return {"columns": list(features), "types": features}
 
 
-def as_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Write labels as text; numbers exactly, and whole ones without a point."""
-    if values.dtype.kind == "f":
-        distinct, place = np.unique(values, return_inverse=True)
-        texts = [np.format_float_positional(value, trim="-") for value in distinct + 0.0]  # -0 is 0
-        return np.array(texts, dtype=object)[place]
-    return np.array([str(value) for value in values.tolist()], dtype=object)
+def _notes(X: Any, kinds: dict[str, str], left_out: list[str]) -> list[str]:
+    notes = [f"left out {name!r}: dates are not used" for name in left_out]
+    for name, kind in kinds.items():
+        if kind == "text" and (distinct := X[name].nunique()) > max(20, 0.5 * len(X)):
+            found = f"{name!r} is text with {distinct} values in {len(X)} rows: an identifier? ("
+            notes.append(Message(found, Parameter("drop", [name]), ")"))
+    return notes
 
 
-def column_kinds(X: Any) -> dict[str, str]:
-    """Kind of each column that a model can use, "number" or "text"; dates are not among them."""
-    kinds = {}
-    for name, dtype in X.dtypes.items():
-        if dtype.kind == "f":
-            kinds[name] = "number"
-        elif dtype.kind != "M" and str(dtype) in ("str", "object", "string", "large_string"):
-            first = X[name].dropna()
-            if first.empty or isinstance(first.iloc[0], str):
-                kinds[name] = "text"
-    return kinds
-
-
-def preprocessing(X: Any) -> Any:
-    """Return transformers: imputed and standardised numbers, one-hot text; a sparse matrix is scaled only."""
-    if scipy.sparse.issparse(X):
-        return MaxAbsScaler().set_output(transform="default")
-    kinds = column_kinds(X)
-    numbers = [name for name, kind in kinds.items() if kind == "number"]
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    number_steps = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
-    text_steps = make_pipeline(
-        # Older versions of pandas have None in text; an empty text is missing too, as in a csv file and in ONNX.
-        *(SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")),
-        OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
-    )
-    transformer = ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])
-    # One-hot columns are sparse, which data frames do not take, whatever output scikit-learn was asked for.
-    return transformer.set_output(transform="default")
-
-
-def make_classifier(name: str, window: tuple[float, float], positive: str, seed: int) -> Any:
-    """Return the classifier known by a name; ``window`` is (0, 1) where there is no limit on the FPR."""
-    if name == "auto":
-        if window == (0.0, 1.0):
-            return AUCClassifier(pos_label=positive)
-        return PartialAUCClassifier(*window, pos_label=positive)
-    if name == "auc":
-        return AUCClassifier(pos_label=positive)
-    if name == "logistic":
-        return LogisticRegression(max_iter=1000)
-    if name == "svm":
-        return LinearSVC(dual="auto", random_state=seed)
-    if name == "lightgbm":
-        return _lightgbm(seed)
-    raise ValueError(f"model needs to be one of {', '.join(MODELS)}; got {name!r}")
-
-
-def make_model(name: str, X: Any, window: tuple[float, float], positive: str, seed: int) -> Pipeline:
-    """Return preprocessing and classifier in one."""
-    return Pipeline([("table", preprocessing(X)), ("model", make_classifier(name, window, positive, seed))])
-
-
-def tuning_grid(name: str) -> dict[str, list[Any]]:
-    """Values of the classifier's main parameter to choose from by inner validation: as many for every model."""
-    if name == "lightgbm":
-        return {"num_leaves": [7, 15, 31, 63, 127]}
-    return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
-
-
-def positive_scores(model: Any, X: Any, positive: str) -> NDArray[np.float64]:
-    """Return scores in the direction of the positive class."""
-    return class_scores(model, X, int(model.classes_[1] == positive))
-
-
-def _lightgbm(seed: int) -> Any:
-    try:
-        from lightgbm import LGBMClassifier
-    except ImportError as error:
-        raise ImportError(f"the model lightgbm needs that package: pip install 'rocmax[boost]' ({error})") from error
-    return LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
+def _groups(table: str, column: Any) -> NDArray[Any]:
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(
+            f"{table}: column {column.name!r} needs a group in each row; {missing.size} of {column.size} rows have "
+            f"none (the first is row {missing[0] + 1} after the header): fill them in, or leave these rows out"
+        )
+    return column.astype(str).to_numpy()

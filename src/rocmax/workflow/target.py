@@ -1,0 +1,88 @@
+"""The labels of a table as text, and which of them is the positive class."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._messages import Message, Parameter, ParameterError
+from rocmax.data import DataError
+
+# Pairs of labels of which the second is the positive one beyond doubt.
+_CLEAR = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("negative", "positive"),
+    ("neg", "pos"),
+)
+
+
+class Target(NamedTuple):
+    """Labels as text, and which of the two counts."""
+
+    labels: NDArray[Any]
+    positive: str
+    negative: str
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:
+        """Whether each row is of the positive class."""
+        return self.labels == self.positive
+
+
+def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
+    """Find the positive class among the labels; with more than two, a named one against the rest."""
+    labels = as_text(values)
+    positive = None if positive is None else as_text(np.asarray([positive]))[0]
+    distinct, counts = np.unique(labels, return_counts=True)
+    listed = ", ".join(f"{label!r} ({count})" for label, count in zip(distinct[:10], counts[:10], strict=True))
+    listed += f", ... ({distinct.size} in all)" if distinct.size > 10 else ""
+    if distinct.size < 2:
+        raise DataError(f"{name} needs two values; got one class only: {listed}")
+    if positive is None:
+        pair = [label for label in _CLEAR if {text.lower() for text in distinct} == set(label)]
+        if distinct.size > 2 or not pair:
+            found = f"{name} has the values {listed}; name the positive one with "
+            raise ParameterError(Message(found, Parameter("positive", ...)))
+        positive = next(text for text in distinct if text.lower() == pair[0][1])
+    chosen = [text for text in distinct if text == positive] or [
+        text for text in distinct if text.lower() == positive.lower()
+    ]
+    if not chosen:
+        raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
+    if len(chosen) > 1:
+        choices = ", ".join(map(repr, chosen))
+        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; name one exactly")
+    rest = [str(text) for text in distinct if text != chosen[0]]
+    negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
+    return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative)
+
+
+def known_target(values: Any, positive: str, negative: str, name: str = "the target") -> Target:
+    """Read labels for a model that knows its classes already."""
+    labels = as_text(values)
+    if negative != f"not {positive}":
+        strange = sorted(set(labels.tolist()) - {positive, negative})
+        if strange:
+            raise DataError(
+                f"{name} has labels that the model does not know: {strange[:5]}; {[negative, positive]} are"
+            )
+    target = Target(np.where(labels == positive, positive, negative), positive, negative)
+    if target.is_positive.all() or not target.is_positive.any():
+        got = f"one class only: {str(target.labels[0])!r} ({labels.size} rows)"
+        raise DataError(f"{name} needs rows of both classes, {positive!r} and {negative!r}; got {got}")
+    return target
+
+
+def as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Write labels as text; numbers exactly, and whole ones without a point."""
+    if values.dtype.kind == "f":
+        distinct, place = np.unique(values, return_inverse=True)
+        texts = [np.format_float_positional(value, trim="-") for value in distinct + 0.0]  # -0 is 0
+        return np.array(texts, dtype=object)[place]
+    return np.array([str(value) for value in values.tolist()], dtype=object)
