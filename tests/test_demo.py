@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocmax import demo
+from rocmax.workflow import measuring
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,7 +41,7 @@ def values(line):
 def small(monkeypatch):
     """Few rows, for what does not depend on the numbers."""
     monkeypatch.setattr(demo, "N_ROWS", 4000)
-    monkeypatch.setattr(demo, "N_RESAMPLES", 5)
+    monkeypatch.setattr(measuring, "N_RESAMPLES", 5)
 
 
 def test_demo_prints_the_table_and_draws_the_picture(tmp_path):

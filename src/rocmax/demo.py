@@ -2,7 +2,7 @@
 
 Three linear models learn from the same rows: logistic regression, one trained for the AUC and one trained for the
 partial AUC below a limit on false alarms. The demo prints what each reaches on rows it has not seen and draws the
-ROC curves.
+ROC curves. It uses `rocmax.workflow` and `rocmax.displays`.
 """
 
 from __future__ import annotations
@@ -11,26 +11,21 @@ import argparse
 import importlib
 import io
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_curve
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from rocmax._atomic import check_output, write_file
 from rocmax._ending import run
+from rocmax._packages import need
 from rocmax._typing import Array
-from rocmax.estimators import AUCClassifier, PartialAUCClassifier
-from rocmax.metrics import bootstrap_interval, partial_auc_score, roc_auc_score, tpr_at_fpr
+from rocmax.displays import PartialROCDisplay
+from rocmax.workflow import Evaluation, TableModel, evaluate, fit_table
+from rocmax.workflow.measuring import N_RESAMPLES
 
 # The limit on false alarms: of 100 honest payments, one may be stopped.
 MAX_FPR = 0.01
@@ -38,36 +33,31 @@ LIMIT = f"{100 * MAX_FPR:g} %"
 N_ROWS = 40_000
 N_FEATURES = 20
 FRAUD_RATE = 0.05
-N_RESAMPLES = 300
 FORMATS = (".png", ".pdf", ".svg")
 PICTURE = "rocmax_demo.png"
 NO_MATPLOTLIB = "a picture needs matplotlib: pip install 'rocmax[plot]'"
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
-STYLES = (("#555555", (0, (4, 1.5))), ("#0072B2", (0, (1, 1))), ("#D55E00", "solid"))
-
-
-class Estimate(NamedTuple):
-    """A measure on the test rows, with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+# Names of models in the workflow, and of their classes.
+MODELS = {"logistic": "LogisticRegression", "auc": "AUCClassifier", "auto": "PartialAUCClassifier"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one model reached on the test rows."""
+    """A model and what it reached on the test rows."""
 
     name: str
-    scores: Array
-    seconds: float
-    auc: Estimate
-    partial_auc: Estimate
-    tpr: Estimate
+    model: TableModel
+    result: Evaluation
+
+    def value(self, measure: str) -> float:
+        """Return a measure on the test rows."""
+        return self.result.measures[measure]["value"]
+
+    def row(self) -> tuple[str, ...]:
+        """Return the row of the table."""
+        found = [self.result.measures[name] for name in ("roc_auc", "partial_auc", "tpr_at_fpr")]
+        cells = [f"{m['value']:.3f} [{m['low']:.3f}, {m['high']:.3f}]" for m in found]
+        return self.name, *cells, f"{self.model.facts['seconds']:.1f} s"
 
 
 def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
@@ -107,50 +97,34 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     return X, y
 
 
-def evaluate(model: Any, split: Sequence[Any], seed: int) -> Entry:
-    """Fit a model on standardised features and measure it on the test rows.
+def compare_on(table: Any, seed: int) -> list[Entry]:
+    """Fit every model to one half of the rows and measure it on the other.
 
     Parameters
     ----------
-    model : estimator
-        The classifier.
-    split : sequence of ndarray
-        Training rows, test rows, training labels, test labels.
+    table : pandas.DataFrame
+        Features and the column "fraud".
     seed : int
-        Seed of the bootstrap.
+        Seed of the split and of the bootstrap.
 
     Returns
     -------
-    Entry
-        Scores, measures with intervals, and the time of the fit.
+    list of Entry
+        The models, in the order of `MODELS`.
     """
-    X, X_test, y, y_test = split
-    pipeline = make_pipeline(StandardScaler(), model)
-    start = time.perf_counter()
-    pipeline.fit(X, y)
-    seconds = time.perf_counter() - start
-    scores = pipeline.decision_function(X_test)
-
-    def estimate(measure: Callable[..., float], **params: float) -> Estimate:
-        interval = bootstrap_interval(
-            measure, y_test, scores, n_resamples=N_RESAMPLES, random_state=seed, pos_label=1, **params
+    entries = []
+    for name, title in MODELS.items():
+        model = fit_table(
+            table, target="fraud", max_fpr=MAX_FPR, model=name, tune=False, test_share=0.5, random_state=seed
         )
-        return Estimate(float(measure(y_test, scores, **params)), *interval)
-
-    return Entry(
-        type(model).__name__,
-        scores,
-        seconds,
-        estimate(roc_auc_score),
-        estimate(partial_auc_score, max_fpr=MAX_FPR),
-        estimate(tpr_at_fpr, max_fpr=MAX_FPR),
-    )
+        entries.append(Entry(title, model, evaluate(model, table.iloc[model.held_out_rows])))
+    return entries
 
 
 def format_table(entries: Sequence[Entry]) -> str:
     """Return the measures of all models as aligned text."""
-    rows = [("model", "AUC", f"partial AUC, FPR <= {LIMIT}", f"TPR at FPR <= {LIMIT}", "fit")]
-    rows += [(e.name, str(e.auc), str(e.partial_auc), str(e.tpr), f"{e.seconds:.1f} s") for e in entries]
+    rows: list[tuple[str, ...]] = [("model", "AUC", f"partial AUC, FPR <= {LIMIT}", f"TPR at FPR <= {LIMIT}", "fit")]
+    rows += [entry.row() for entry in entries]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
@@ -160,86 +134,41 @@ def format_table(entries: Sequence[Entry]) -> str:
 def explain(entries: Sequence[Entry]) -> str:
     """Return in plain words what the table says."""
     base, _, partial = entries
-    best = max(entries, key=lambda entry: entry.auc.value)
-    caught, before = (round(100 * entry.tpr.value) for entry in (partial, base))
+    best = max(entries, key=lambda entry: entry.value("roc_auc"))
+    caught, before, there = (round(100 * entry.value("tpr_at_fpr")) for entry in (partial, base, best))
     return (
         f"If at most {LIMIT} of the honest payments may be stopped, {partial.name} catches {caught} of 100 "
         f"frauds\nand {base.name} {before}. The best AUC belongs to {best.name}, which catches "
-        f"{round(100 * best.tpr.value)} there:\na high AUC says little about the few false alarms one can afford."
+        f"{there} there:\na high AUC says little about the few false alarms one can afford."
     )
 
 
-def draw(entries: Sequence[Entry], y_test: NDArray[np.int_], out: Path) -> None:
-    """Write the ROC curves, whole and in the window, to a file.
+def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
+    """Write the ROC curves, with the window enlarged, to a file.
 
     Parameters
     ----------
     entries : sequence of Entry
-        The models.
-    y_test : ndarray
-        Labels of the test rows.
+        The models; the last one is drawn in the most visible style.
+    seed : int
+        Seed of the bands.
     out : Path
         The file; its ending chooses the format.
     """
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(10.5, 5.4), layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08))
-    whole, window = figure.subplots(1, 2)
-    for axes in (whole, window):
-        _draw_curves(axes, entries, y_test)
-    _finish_whole(whole)
-    _finish_window(window, entries)
-    handles, labels = whole.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=11)
-    content = io.BytesIO()
-    figure.savefig(content, dpi=150, format=out.suffix[1:].lower())
-    write_file(out, content.getvalue())
-
-
-def _draw_curves(axes: Any, entries: Sequence[Entry], y_test: NDArray[np.int_]) -> None:
-    """Draw all curves, in per cent, over the shaded window."""
-    axes.axvspan(0, 100 * MAX_FPR, color="#F0E442", alpha=0.3, linewidth=0)
-    for entry, (color, dashes) in zip(entries, STYLES, strict=True):
-        fpr, tpr, _ = roc_curve(y_test, entry.scores, drop_intermediate=False)
-        axes.plot(100 * fpr, 100 * tpr, color=color, linestyle=dashes, linewidth=2, label=entry.name)
-    axes.set_xlabel("False alarms: honest payments stopped (FPR, %)")
-    axes.set_ylabel("Frauds caught (TPR, %)")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _finish_whole(axes: Any) -> None:
-    """Add what only the whole curve has: the diagonal and a pointer to the window."""
-    axes.plot([0, 100], [0, 100], color="0.75", linewidth=1, zorder=1)
-    axes.text(62, 58, "guessing", color="0.45", ha="left", va="top")
-    axes.annotate(
-        "the window,\nenlarged on the right",
-        xy=(100 * MAX_FPR, 6),
-        xytext=(18, 6),
-        va="center",
-        arrowprops={"arrowstyle": "->", "color": "0.3"},
+    axes = Figure(figsize=(7.6, 7.8), layout="constrained").subplots()
+    scores: dict[str, Any] = {
+        f"{entry.name}: {100 * entry.value('tpr_at_fpr'):.0f} % of frauds caught at FPR <= {LIMIT}": entry.result.scores
+        for entry in reversed(entries)
+    }
+    display = PartialROCDisplay.from_predictions(
+        entries[0].result.is_positive, scores, max_fpr=MAX_FPR, n_resamples=200, random_state=seed, ax=axes
     )
-    axes.set(title="The whole ROC curve", xlim=(0, 100), ylim=(0, 100))
-
-
-def _finish_window(axes: Any, entries: Sequence[Entry]) -> None:
-    """Zoom to the window, and write at its end what each model catches."""
-    limit, top = 100 * MAX_FPR, 110 * max(entry.tpr.value for entry in entries)
-    axes.axvline(limit, color="0.3", linewidth=1)
-    for entry, place, (color, _) in zip(entries, _spread(entries, 0.05 * top), STYLES, strict=True):
-        axes.plot(limit, 100 * entry.tpr.value, "o", color=color, clip_on=False, zorder=3)
-        caught = f"{100 * entry.tpr.value:.0f} % caught"
-        axes.text(1.03 * limit, place, caught, color=color, va="center", fontsize=11, weight="bold")
-    axes.set(title=f"The window: at most {LIMIT} of false alarms", xlim=(0, limit), ylim=(0, top))
-
-
-def _spread(entries: Sequence[Entry], distance: float) -> Array:
-    """Heights for the labels of the catches, at least ``distance`` apart."""
-    heights = np.array([100 * entry.tpr.value for entry in entries])
-    order = np.argsort(heights)
-    for lower, upper in pairwise(order):
-        heights[upper] = max(heights[upper], heights[lower] + distance)
-    return heights
+    axes.set(xlabel="False alarms: honest payments stopped (FPR)", ylabel="Frauds caught (TPR)")
+    content = io.BytesIO()
+    display.figure_.savefig(content, dpi=150, format=out.suffix[1:].lower())
+    write_file(out, content.getvalue())
 
 
 def writable(name: str) -> Path:
@@ -300,19 +229,19 @@ def main(args: Sequence[str] | None = None) -> int:
     if options.out is None:
         print(f"No picture: {NO_MATPLOTLIB}", file=sys.stderr)
     X, y = make_payments(options.seed)
-    split = train_test_split(X, y, test_size=0.5, stratify=y, random_state=options.seed)
-    y_train, y_test = split[2:]
+    table = need("pandas").DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]).assign(fraud=y)
     print(f"Generated card payments, seed {options.seed}, {N_FEATURES} features; positive class: 1 (fraud)")
-    print(f"train: {y_train.size} rows, {y_train.sum()} frauds; test: {y_test.size} rows, {y_test.sum()} frauds\n")
-    models = LogisticRegression(), AUCClassifier(), PartialAUCClassifier(max_fpr=MAX_FPR)
-    entries = [evaluate(model, split, options.seed) for model in models]
+    entries = compare_on(table, options.seed)
+    test = y[entries[0].model.held_out_rows]
+    train_size, train_frauds = y.size - test.size, y.sum() - test.sum()
+    print(f"train: {train_size} rows, {train_frauds} frauds; test: {test.size} rows, {test.sum()} frauds\n")
     print(format_table(entries))
     print(f"In brackets: 95 % intervals, stratified bootstrap of the test rows, {N_RESAMPLES} resamples\n")
     print(explain(entries) + "\n")
     if options.out is None:
         return 0
     try:
-        draw(entries, y_test, options.out)
+        draw(entries, options.seed, options.out)
     except OSError as error:
         print(f"No picture: {options.out} could not be written ({error})", file=sys.stderr)
         return 1

@@ -19,6 +19,9 @@ from rocmax._validate import positive_index
 from rocmax.model_io import load_fitted
 from rocmax.workflow.preprocessing import MISSING
 
+# The graph is written by hand because skl2onnx maps scalers and linear classifiers to ONNX-ML operators that compute in
+# single precision, so that its scores and decisions near the threshold are not those of the model; it would also need
+# a converter for each of rocmax's estimators. Scaling and threshold fold into one sum of doubles here.
 OPSET, ML_OPSET = 18, 3
 
 
