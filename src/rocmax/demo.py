@@ -51,7 +51,8 @@ class Entry:
 
     def value(self, measure: str) -> float:
         """Return a measure on the test rows."""
-        return self.result.measures[measure]["value"]
+        result: float = self.result.measures[measure]["value"]
+        return result
 
     def row(self) -> tuple[str, ...]:
         """Return the row of the table."""

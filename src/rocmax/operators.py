@@ -122,7 +122,8 @@ def as_operator(X: Any) -> Operator:
             f"X must be a NumPy array, a SciPy sparse matrix or an operator; got {type(X).__name__}, which has no "
             + ", ".join(missing)
         )
-    return X
+    result: Operator = X
+    return result
 
 
 # Up to this many rows, and fewer than features, the eigenvalues of the Gram matrix are cheap.
@@ -157,7 +158,8 @@ def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], A
         return operator.rmatvec(vectors @ (w / root))
 
     def lower(w: Array) -> Array:
-        return (vectors.T @ operator.matvec(w)) / root
+        result: Array = (vectors.T @ operator.matvec(w)) / root
+        return result
 
     return MatrixOperator(vectors * root), lower, lift
 

@@ -7,7 +7,8 @@ booleans as float64 with NaN for missing values, text as strings, dates as dates
 from __future__ import annotations
 
 from rocmax._public import set_public_module
-from rocmax.data._read import Table, TableSource, iter_batches, read_columns, read_table
+from rocmax.data._read import iter_batches, read_columns, read_table
+from rocmax.data._table_source import Table, TableSource
 from rocmax.data.errors import DataError
 
 __all__ = ["DataError", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]

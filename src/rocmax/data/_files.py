@@ -97,7 +97,8 @@ class Bounded(io.RawIOBase):
         self._count += count
         if self._count > self._limit:
             raise DataError(self._message)
-        return count
+        result: int = count
+        return result
 
 
 def find_source(path: str | Path) -> Source:

@@ -51,7 +51,8 @@ def _parsed(source: Source, n_features: int | None, zero_based: bool) -> Iterato
 
 def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
     try:
-        return load_svmlight_file(content, n_features=n_features, zero_based=zero_based)
+        result: tuple[Any, Any] = load_svmlight_file(content, n_features=n_features, zero_based=zero_based)
+        return result
     except (ValueError, OverflowError) as error:
         raise _explained(source, error, n_features) from error
 

@@ -300,7 +300,8 @@ def _heights(curve: Curve, grid: Array) -> Array:
     """TPR at each rate, straight lines through ties; the top of a vertical step."""
     fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
     last = np.append(np.diff(fpr) > 0, True)
-    return np.interp(grid, fpr[last], tpr[last])
+    result: Array = np.interp(grid, fpr[last], tpr[last])
+    return result
 
 
 def _scores(model: Any, X: Any, pos_label: Any) -> Array:

@@ -117,13 +117,15 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def n_features_in_(self) -> int:
         """Number of features of the fitted estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.n_features_in_
+        result: int = self.estimator_.n_features_in_
+        return result
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the features of the fitted estimator."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.feature_names_in_
+        result: NDArray[Any] = self.estimator_.feature_names_in_
+        return result
 
     def fit(self, X: Any, y: Any) -> FPRThresholdClassifier:
         """Fit the estimator and choose the threshold.

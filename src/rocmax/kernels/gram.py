@@ -90,7 +90,8 @@ class Kernel:
 def settled_gamma(gamma: str | float, X: Any, weight: Array | None) -> float:
     """Return ``gamma`` as a number: "scale" and "auto" as in scikit-learn's ``SVC``, from the training rows."""
     if gamma == "auto":
-        return 1.0 / X.shape[1]
+        result: float = 1.0 / X.shape[1]
+        return result
     if gamma == "scale":
         variance = _variance(X, weight)
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -134,5 +135,7 @@ def _variance(X: Any, weight: Array | None) -> float:
     mean = float(weight @ np.asarray(X.sum(axis=1), dtype=np.float64).ravel()) / total
     if sparse.issparse(X):
         square = float(weight @ np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()) / total
-        return square - mean**2
-    return float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
+        found: float = square - mean**2
+        return found
+    result: float = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
+    return result

@@ -168,7 +168,8 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def _n_features_out(self) -> int:
-        return self.components_.shape[0]
+        result: int = self.components_.shape[0]
+        return result
 
     def _bandwidth(self, X: Any) -> float | None:
         if self.gamma == "scale-to-mean":
@@ -180,9 +181,10 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         given = {name: value for name, value in parameters.items() if value is not None}
         landmarks = self.components_.astype(X.dtype, copy=False)
         # filter_params: a kernel takes those that it has.
-        return pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(
+        result: Array = pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(
             X.dtype, copy=False
         )
+        return result
 
     def _check_parameters(self) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
@@ -209,4 +211,5 @@ def inverse_root(W: Array) -> Array:
     """Return the inverse root of a positive semi-definite matrix, without eigenvalues that are rounding noise."""
     values, vectors = linalg.eigh(W)
     keep = values > values[-1] * W.shape[0] * np.finfo(np.float64).eps
-    return (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T
+    result: Array = (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T
+    return result

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rocmax.losses.base import Array, BoundLoss, Index, Pairs
+from rocmax._typing import Array, Index
+from rocmax.losses.base import BoundLoss, Pairs
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,8 @@ def sample_bands(
 def systematic(line: Array, count: int) -> Index:
     """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums."""
     at = (np.arange(count) + 0.5) * (line[-1] / count)
-    return np.clip(np.searchsorted(line, at, side="right") - 1, 0, line.size - 2)
+    result: Index = np.clip(np.searchsorted(line, at, side="right") - 1, 0, line.size - 2)
+    return result
 
 
 def no_pairs() -> Pairs:
@@ -214,7 +216,8 @@ def _top(scores: Array, sample: BoundLoss, stop: float, width: float) -> Index:
         rows = np.flatnonzero(scores >= end - width)
         rows = rows[sample.is_negative[rows]]
         if k == sample.negative.size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
-            return rows
+            result: Index = rows
+            return result
         k = min(sample.negative.size, 2 * k)
 
 

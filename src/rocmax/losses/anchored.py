@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax.losses.base import Array, BoundLoss
+from rocmax._typing import Array
+from rocmax.losses.base import BoundLoss
 
 
 class Anchored(BoundLoss):

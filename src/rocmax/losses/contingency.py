@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array, Index
 from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses._worst_labelling import Plane, Table, best_table
-from rocmax.losses.base import Array, BoundLoss, Index, Loss
+from rocmax.losses.base import BoundLoss, Loss
 
 # Copies into which weighted rows are taken apart for a measure of which nothing is known.
 _MOST_COPIES = 50_000_000
@@ -128,7 +129,8 @@ class BoundContingency(BoundLoss):
             gradient[(scores == tp_level) & self._is_positive] = (tp_part - 1.0) * unit
         if not self._plain:
             gradient *= self.weight
-        return gradient
+        result: Array = gradient
+        return result
 
     def error(self, tp: Array, fp: Array) -> Array:
         """Return one minus the measure."""

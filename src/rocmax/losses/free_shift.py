@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array
 from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses._worst_labelling import Table
-from rocmax.losses.base import Array, BoundLoss, Loss
+from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.contingency import BoundContingency, ContingencyLoss
 from rocmax.losses.growth import GrownCuts, Growth, grow_labels
 

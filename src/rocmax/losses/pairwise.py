@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array
 from rocmax.losses._sorted import charged, cut, prefix, sample_bands
-from rocmax.losses.base import Array, BoundLoss, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 from rocmax.losses.partial_auc import BoundConvex
 

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rocmax._typing import Array, Index
 from rocmax._window import check_window, window_end
 from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
-from rocmax.losses.base import Array, BoundLoss, Index, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
 

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array
 from rocmax._window import check_top, top_weight
 from rocmax.losses._cumulative import CumulativeScores
-from rocmax.losses.base import Array, BoundLoss, Loss
+from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.growth import GrownCuts, Growth, grow_top
 
 

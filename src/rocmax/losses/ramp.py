@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array, Index
 from rocmax._window import check_window, window_end
 from rocmax.losses._sorted import cut, prefix
-from rocmax.losses.base import Array, BoundLoss, Index, Loss
+from rocmax.losses.base import BoundLoss, Loss
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from rocmax._typing import Array, Index
 from rocmax._window import check_top, top_weight
 from rocmax.losses._sorted import prefix
-from rocmax.losses.base import Array, BoundLoss, Index, Loss
+from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.ramp import without_gaps
 
 # Where the best threshold may lie next to a positive, in halves of a width.
@@ -218,7 +219,8 @@ class BoundSoftMeasure(BoundSoft):
         def rise(shift: float) -> float:
             (tp, fp), (slope_p, slope_n) = zip(*(held(*side, shift / self.half) for side in sides), strict=True)
             by_tp, by_fp = self._base.slopes(tp, fp, self.m, self.n)
-            return by_tp * slope_p + by_fp * slope_n
+            result: float = by_tp * slope_p + by_fp * slope_n
+            return result
 
         if rise(-reach) * rise(reach) >= 0:
             return middle
@@ -290,7 +292,8 @@ class Shares:
         rising = self._squares(low, middle, threshold - 1.0)
         falling = self._squares(middle, high, threshold + 1.0)
         total = self._sums[0]
-        return np.maximum(0.5 * (rising - falling) + total[-1] - total[middle], 0.0)
+        result: Array = np.maximum(0.5 * (rising - falling) + total[-1] - total[middle], 0.0)
+        return result
 
     def _squares(self, first: Index, last: Index, centre: Array) -> Array:
         """Sum of ``weight * (place - centre)^2`` over ranges of rows."""

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rocmax._typing import Array
 from rocmax._window import check_region, check_window, window_end
-from rocmax.metrics.curve import Array, Curve, score_blocks
+from rocmax.metrics.curve import Curve, score_blocks
 
 
 def partial_auc_score(

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax.metrics.curve import Array, Blocks
+from rocmax._typing import Array
+from rocmax.metrics.curve import Blocks
 from rocmax.metrics.registry import Metric, MetricLike, find_metric
 from rocmax.metrics.resamples import paired_resamples, resamples
 

@@ -163,10 +163,12 @@ def _classes(labels: NDArray[Any], pos_label: object, predicted: NDArray[Any] | 
     if len(classes) > 2:
         raise ValueError(f"y_true needs exactly two classes; got {len(classes)}: {_few(classes)}")
     if pos_label is None:
-        return classes
+        found: list[Any] = classes
+        return found
     if pos_label not in classes:
         raise ValueError(f"pos_label needs to be one of the labels {classes}; got {pos_label!r}")
-    return classes if pos_label == classes[1] else classes[::-1]
+    result: list[Any] = classes if pos_label == classes[1] else classes[::-1]
+    return result
 
 
 def _one_class(label: Any, predicted: NDArray[Any], pos_label: object) -> list[Any]:

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from rocmax._typing import Array
 from rocmax._window import check_window
 from rocmax.metrics.bootstrap import Comparison, check_level
-from rocmax.metrics.curve import DUST, Array, RankedRows, rank_scores
+from rocmax.metrics.curve import DUST, RankedRows, rank_scores
 
 # In windows with fewer negatives, intervals and tests keep less than their level; see docs/measures.md.
 MIN_IN_WINDOW = 30

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax.metrics.curve import Array, Blocks, RankedRows
+from rocmax._typing import Array
+from rocmax.metrics.curve import Blocks, RankedRows
 
 # Below this many copies per block, drawing copies and counting them is faster than drawing the counts.
 _FEW_COPIES = 30
@@ -74,7 +75,8 @@ def _places(weight: Array) -> Array:
     before = np.cumsum(weight) - weight
     half = float(weight.sum()) / 2
     rising, falling = np.minimum(before, half), np.clip(2 * half - before, 0.0, half)
-    return np.floor(2 * _FINENESS * (np.sqrt(rising) + np.sqrt(half) - np.sqrt(falling)))
+    result: Array = np.floor(2 * _FINENESS * (np.sqrt(rising) + np.sqrt(half) - np.sqrt(falling)))
+    return result
 
 
 def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:

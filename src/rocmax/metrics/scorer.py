@@ -50,10 +50,11 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
     True
     """
     found, filled = find_metric(measure, params)
-    return sklearn.metrics.make_scorer(
+    result: Callable[..., float] = sklearn.metrics.make_scorer(
         found.function,
         response_method="predict" if found.takes_labels else ("decision_function", "predict_proba"),
         greater_is_better=found.greater_is_better,
         pos_label=pos_label,
         **filled,
     )
+    return result

@@ -38,7 +38,8 @@ def render(models: list[ReportModel], data: TestData) -> str:
         lstrip_blocks=True,
     )
     environment.filters["data"] = _as_data
-    return environment.get_template("report.html.j2").render(**view(models, data))
+    result: str = environment.get_template("report.html.j2").render(**view(models, data))
+    return result
 
 
 def _as_data(value: Any) -> Any:

@@ -81,7 +81,8 @@ class Bundle:
     def minimizer(self) -> Array:
         """Return the minimiser of the problem with the cuts in place of the loss."""
         active = np.flatnonzero(self._alpha)
-        return -self._C * (self._alpha[active] @ np.array([self._g[i] for i in active]))
+        result: Array = -self._C * (self._alpha[active] @ np.array([self._g[i] for i in active]))
+        return result
 
     def _useful(self) -> NDArray[np.intp]:
         # Besides those that carry the bound, the newest cuts are the likeliest to be needed again.

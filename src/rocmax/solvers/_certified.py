@@ -254,7 +254,8 @@ def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Arra
         system = LinearOperator(
             (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
         )
-        return cg(system, -gradient, rtol=0.1, maxiter=30)[0]
+        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
+        return value
     root = np.sqrt(weight).astype(difference.dtype)
     if sparse.issparse(difference):
         difference = sparse.diags_array(root) @ difference
@@ -266,7 +267,9 @@ def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Arra
     ridge = 1e-3 * np.trace(hessian) / d if is_sample else 0.0
     hessian[np.diag_indices(d)] += 1.0 + ridge
     try:
-        return -linalg.cho_solve(linalg.cho_factor(hessian), gradient)
+        found: Array = -linalg.cho_solve(linalg.cho_factor(hessian), gradient)
+        return found
     except linalg.LinAlgError:
         # Features of very different size: rounding made the matrix indefinite. The diagonal alone still helps.
-        return -gradient / np.diagonal(hessian)
+        result: Array = -gradient / np.diagonal(hessian)
+        return result

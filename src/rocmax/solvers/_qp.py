@@ -50,7 +50,8 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
             a[support] = np.where(gone, 0.0, now)
             support = support[~gone]
     a = np.maximum(a, 0.0)
-    return a / a.sum()
+    result: Array = a / a.sum()
+    return result
 
 
 def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> Array:

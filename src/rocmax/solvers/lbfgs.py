@@ -84,7 +84,9 @@ class LBFGS(Parameters):
             raise stopped[0]
         if not trace:
             note(best[1])
-        converged = run.nit < self.max_iter
+        return self._result(*best, run.nit < self.max_iter, trace)
+
+    def _result(self, objective: float, w: Array, converged: bool, trace: list[Progress]) -> Result:
         state = "ended" if converged else "did not reach its tolerance: raise max_iter or tol;"
-        message = f"LBFGS {state} at objective {best[0]:.6g} after {len(trace)} iterations, tol={self.tol:g}"
-        return Result(best[1], best[0], np.nan, len(trace), converged, message, trace)
+        message = f"LBFGS {state} at objective {objective:.6g} after {len(trace)} iterations, tol={self.tol:g}"
+        return Result(w, objective, np.nan, len(trace), converged, message, trace)

@@ -92,4 +92,5 @@ def _newton_step(op: CountingOperator, loss: BoundLoss, C: float, scores: Array,
     system = LinearOperator((d, d), matvec=lambda v: v + C * op.rmatvec(product(op.matvec(v))), dtype=np.float64)
     norm = float(np.linalg.norm(gradient))
     step, _ = cg(system, -gradient, rtol=min(0.1, np.sqrt(norm / (1.0 + C))), maxiter=max(10, min(d, 100)))
-    return step
+    result: Array = step
+    return result

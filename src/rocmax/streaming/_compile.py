@@ -46,12 +46,14 @@ def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Cal
     notice.start()
     # A given signature: otherwise a call would compile for its exact types again, instead of converting.
     try:
-        return njit([signature], cache=True, nogil=True, **_FAST)(loop)
+        found: Callable[..., Any] = njit([signature], cache=True, nogil=True, **_FAST)(loop)
+        return found
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
         # No directory can hold the cache: each process compiles for itself.
-        return njit([signature], nogil=True, **_FAST)(loop)
+        result: Callable[..., Any] = njit([signature], nogil=True, **_FAST)(loop)
+        return result
     finally:
         notice.cancel()
 
@@ -86,7 +88,7 @@ def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Cal
     def operation(*_: Any) -> Any:
         raise NotImplementedError("for compiled code only")
 
-    @overload(operation, jit_options=_FAST, strict=False)
+    @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
     def choose(kind: Any, *_: Any) -> Callable[..., Any]:
         return first if is_first(kind) else second
 

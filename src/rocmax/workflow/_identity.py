@@ -170,7 +170,8 @@ def _is_open(value: Any) -> bool:
 
 def _pickled(value: Any) -> str:
     try:
-        return joblib.hash(value)
+        result: str = joblib.hash(value)
+        return result
     except Exception as error:  # whatever the pickling of an unknown object raises
         raise TypeError(
             f"the content of {value!r}, a {type(value).__qualname__}, cannot be told from one run to the next: {error}"

@@ -57,7 +57,8 @@ class TableModel:
     @property
     def positive(self) -> str:
         """The label of the positive class."""
-        return self.facts["positive"]
+        result: str = self.facts["positive"]
+        return result
 
     @property
     def threshold(self) -> float | None:

@@ -113,4 +113,5 @@ def _groups(table: str, column: Any) -> NDArray[Any]:
             f"{table}: column {column.name!r} needs a group in each row; {missing.size} of {column.size} rows have "
             f"none (the first is row {missing[0] + 1} after the header): fill them in, or leave these rows out"
         )
-    return column.astype(str).to_numpy()
+    result: NDArray[Any] = column.astype(str).to_numpy()
+    return result

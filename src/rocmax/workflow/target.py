@@ -32,7 +32,8 @@ class Target(NamedTuple):
     @property
     def is_positive(self) -> NDArray[np.bool_]:
         """Whether each row is of the positive class."""
-        return self.labels == self.positive
+        result: NDArray[np.bool_] = self.labels == self.positive
+        return result
 
 
 def make_target(values: Any, positive: Any, name: str = "the target") -> Target:

@@ -107,7 +107,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict classes."""
-        return self.pipeline_.predict(X)
+        result: NDArray[Any] = self.pipeline_.predict(X)
+        return result
 
 
 def tuning_splits(

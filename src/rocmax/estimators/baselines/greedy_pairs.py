@@ -110,7 +110,8 @@ class GreedyPairClassifier(ScoredClassifier):
         return self._measure(data.positive, join_ties(scores), data.weight, True)
 
     def _scores(self, X: Any) -> Array:
-        return self._sign() * (X @ self.coef_[0])
+        result: Array = self._sign() * (X @ self.coef_[0])
+        return result
 
     def _make_measure(self) -> Measure:
         return PartialAUCMeasure(self.min_fpr, self.max_fpr)

@@ -120,7 +120,8 @@ class Route:
 
     def model(self) -> Array:
         """Return the mean of the models that are close to the best, over the folds."""
-        return np.mean([models[k] for models in self._models for k in self.averaged], axis=0)
+        result: Array = np.mean([models[k] for models in self._models for k in self.averaged], axis=0)
+        return result
 
 
 def start_names(groups: list[Labels]) -> list[tuple[str, float]]:

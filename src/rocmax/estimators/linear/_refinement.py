@@ -247,7 +247,8 @@ class ThresholdRefinement(Refinement):
         """Return the squared distance of each row from the mean; sparse rows are not centred."""
         mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
         squares = row_norms(self._X, squared=True)
-        return squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
+        result: Array = squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
+        return result
 
     def _measure(self, scores: Array) -> float:
         threshold = self._of_decisions.threshold(scores, self._data.positive, self._data.weight)

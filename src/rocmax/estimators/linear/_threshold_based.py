@@ -55,4 +55,5 @@ def soft_width(data: TrainingSet) -> float:
     """
     weight = np.ones(data.positive.size) if data.weight is None else data.weight
     rarer = min(float(weight[data.positive].sum()), float(weight[~data.positive].sum()))
-    return 2.0 * max(rarer, 1.0) ** -0.2
+    result: float = 2.0 * max(rarer, 1.0) ** -0.2
+    return result

@@ -45,7 +45,8 @@ class LinearDecision:
             and displays expect.
         """
         X = check_rows(self, X)
-        return as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+        result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+        return result
 
     def _decision_error(self, X: Any, decision: Array) -> Array:
         return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)

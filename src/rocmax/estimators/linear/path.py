@@ -255,4 +255,5 @@ def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingS
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
-    return unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    result: Array = unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    return result
