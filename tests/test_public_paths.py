@@ -33,6 +33,7 @@ PACKAGES = [
     "rocmax.operators",
     "rocmax.penalties",
     "rocmax.solvers",
+    "rocmax.workflow",
 ]
 
 
