@@ -1,6 +1,7 @@
 """Time of fits in this checkout and in another one, in turns.
 
-``python -m benchmarks.solvers.side_by_side OTHER_CHECKOUT [--repeats 5]`` starts a process for each of the two source trees,
+``python -m benchmarks.solvers.side_by_side OTHER_CHECKOUT [--repeats 5]`` starts a process for each of the two
+source trees,
 alternates between them and prints the least CPU time of each fit and the ratio. Both must know the fits below.
 """
 
