@@ -116,6 +116,15 @@ DIFFERENT = {
         "ProximalBundle": "relative to the loss alone",
         "choose_solver": "passed on",
     },
+    ("rocmax.workflow", "max_bytes"): {"load_model": "a model file"},
+    ("rocmax.workflow", "measure"): {"compare_models": "explained there"},
+    ("rocmax.workflow", "model"): {"TableModel": "the estimator inside", "fit_table": "a name"},
+    ("rocmax.workflow", "models"): {"write_report": "fitted ones"},
+    ("rocmax.workflow", "out"): {"write_predictions": "a table, or an open file"},
+    ("rocmax.workflow", "path"): {"TableModel": "may be None"},
+    ("rocmax.workflow", "progress"): {"write_predictions": "counts rows"},
+    ("rocmax.workflow", "target"): {"evaluate": "known from the fit", "write_report": "known from the fit"},
+    ("rocmax.workflow", "tune"): {"compare_models": "several models"},
 }  # fmt: skip
 
 
@@ -131,7 +140,8 @@ def test_documented_defaults_are_those_of_the_signature(name):
     value = {**PUBLIC, **METHODS}[name]
     for entry in parse_parameters(value.__doc__ or ""):
         parameter = parameters(value)[entry.name]
-        if entry.name.startswith("*"):
+        elsewhere = name in METHODS and not entry.kind and entry.text.startswith("As in :func:")
+        if entry.name.startswith("*") or elsewhere:
             continue
         assert entry.kind, f"{entry.name} has no type"
         assert entry.text, f"{entry.name} has no text"

@@ -18,9 +18,10 @@ MODULES = (
     "rocmax.operators",
     "rocmax.penalties",
     "rocmax.solvers",
+    "rocmax.workflow",
 )
 # Made by the library, not by its users: what they hold is documented as attributes.
-RECORDS = {"BoundLoss", "PartialAUCPath", "Result"}
+RECORDS = {"BoundLoss", "Evaluation", "ModelComparison", "PartialAUCPath", "Result"}
 
 
 class Entry(NamedTuple):
@@ -43,7 +44,7 @@ def parse_parameters(doc):
             entries.append(Entry(name, kind, default if mark else None, ""))
         elif line:
             entries[-1] = entries[-1]._replace(text=f"{entries[-1].text} {line.strip()}".strip())
-    return entries
+    return [entry._replace(name=name) for entry in entries for name in entry.name.split(", ")]
 
 
 def public_objects():

@@ -32,8 +32,8 @@ class TableSource:
     ----------
     table : str, Path or data frame
         A file, as in :func:`read_table`; or a DataFrame of pandas or polars, or a table of pyarrow.
-    delimiter : str, optional
-        What separates the fields of a text table; by default a comma, or a tab in tsv files.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
 
     Attributes
     ----------

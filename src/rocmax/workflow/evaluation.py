@@ -78,13 +78,14 @@ def evaluate(
     model : TableModel
         A model of :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
-        As in :func:`fit_table`; columns are found by name.
-    target : str or None, default=None
-        The column with the labels; None for the name that it had in the table of the fit.
-    delimiter : str or None, default=None
-        What separates the fields of a text file.
-    max_bytes : int or None, default=None
-        Largest number of bytes that a compressed file may unpack to.
+        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name.
+    target : str, default=None
+        The column with the labels. None takes the name that it had in the table of the fit.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
 
     Returns
     -------

@@ -64,16 +64,16 @@ def fit_table(
     ----------
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
-    target : str or None, default=None
-        The column with the labels; an svmlight file has its labels in front and needs none.
+    target : str, default=None
+        The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
-        The label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
     max_fpr : float, default=1.0
         Limit on the false-positive rate; 1 for no limit.
     min_fpr : float, default=0.0
         Lower end of the window of false-positive rates.
-    measure : str or None, default=None
-        What to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None is the
+    measure : str, default=None
+        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
         partial AUC with a limit, and the AUC without.
     model : {"auto", "auc", "logistic", "svm"}, default="auto"
         "auto" is :class:`rocmax.PartialAUCClassifierCV` for the partial AUC of a window,
@@ -81,24 +81,24 @@ def fit_table(
         a limit.
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
-    confidence : float or None, default=None
+    confidence : float, default=None
         Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier`.
     drop : str or sequence of str, default=()
         Columns to leave out.
-    group : str or None, default=None
+    group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
     test_share : float, default=0.25
-        Share of the rows that is held out.
-    delimiter : str or None, default=None
-        What separates the fields of a text file; None for a comma, or a tab in tsv files.
+        Fraction of the rows that is held out.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
     zero_based : bool, default=False
-        Whether an svmlight file counts its features from 0.
-    max_bytes : int or None, default=None
-        Largest number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+        Whether an svmlight file counts its features from 0, not 1.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
-        Seed of everything random; it is saved with the model.
-    notify : callable or None, default=None
-        Called with each note as soon as it is known; the notes are in the result, too.
+        Seed of all random draws. It is saved with the model.
+    notify : callable, default=None
+        Called with each note as soon as it is known. The notes are in the result, too.
 
     Returns
     -------

@@ -93,42 +93,42 @@ def compare_models(
     Parameters
     ----------
     table : str, Path or data frame
-        As in :func:`fit_table`.
-    models : sequence of str, default=("auto", "auc", "logistic")
+        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+    models : sequence of str, default=('auto', 'auc', 'logistic')
         Names: "auto", "auc", "logistic" and "svm" as in :func:`fit_table`, and "lightgbm".
-    target : str or None, default=None
-        The column with the labels.
+    target : str, default=None
+        The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
-        The label of the positive class.
+        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
     max_fpr : float, default=1.0
         Limit on the false-positive rate; 1 for no limit.
     min_fpr : float, default=0.0
         Lower end of the window of false-positive rates.
-    measure : str or None, default=None
-        What to tune for and to compare, as in :func:`fit_table`.
+    measure : str, default=None
+        Measure to tune for and to compare, as in :func:`fit_table`.
     tune : bool, default=True
-        Whether to tune each model.
+        Whether to tune each model by cross-validation on its training rows.
     drop : str or sequence of str, default=()
         Columns to leave out.
-    group : str or None, default=None
+    group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
     n_splits : int, default=10
-        Number of random splits; 30 % of the rows are in each test set.
+        Number of random splits. Each test set has 30 % of the rows.
     n_jobs : int, default=1
-        Fits at a time; -1 for all cores.
-    store : str, Path or None, default=None
+        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
-    delimiter : str or None, default=None
-        What separates the fields of a text file.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
     zero_based : bool, default=False
-        Whether an svmlight file counts its features from 0.
-    max_bytes : int or None, default=None
-        Largest number of bytes that a compressed file may unpack to.
+        Whether an svmlight file counts its features from 0, not 1.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
-        Seed of everything random.
-    notify : callable or None, default=None
+        Seed of all random draws.
+    notify : callable, default=None
         Called with each note as soon as it is known.
-    progress : callable or None, default=None
+    progress : callable, default=None
         Called with 1 after each fit.
 
     Returns

@@ -31,9 +31,10 @@ def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> A
     model : TableModel
         A model of :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
-        As in :func:`fit_table`; columns are found by name, and labels are not needed.
-    delimiter : str or None, default=None
-        What separates the fields of a text file.
+        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name, and labels are not needed.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
 
     Returns
     -------
@@ -76,14 +77,15 @@ def write_predictions(
     model : TableModel
         A model of :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
-        As in :func:`predict`; a file may be of any size.
+        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name, and labels are not needed. A file may be of any size.
     out : str, Path or binary file
         A file that ends in .csv or .parquet, which appears whole or not at all; or an open file, which gets csv.
     escape_formulas : bool, default=False
         Whether to put ``'`` before labels that a spreadsheet would take for formulas; for csv only.
-    delimiter : str or None, default=None
-        What separates the fields of a text file that is read.
-    progress : callable or None, default=None
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    progress : callable, default=None
         Called with a number of rows when they are written.
 
     Returns

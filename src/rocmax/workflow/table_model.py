@@ -23,9 +23,9 @@ class TableModel:
         Columns and their kinds, classes, window, measure, tuning, numbers of rows, versions; all of them plain values.
     notes : sequence of str, default=()
         What the user should know about the fit: columns that were left out, for example.
-    path : Path or None, default=None
+    path : Path, default=None
         The file that the model comes from.
-    held_out_rows : ndarray of int or None, default=None
+    held_out_rows : ndarray of int, default=None
         Places in the table of the rows that were held out; None for a model from a file.
 
     Attributes
@@ -97,8 +97,8 @@ def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
     ----------
     path : str or Path
         The file.
-    max_bytes : int or None, default=None
-        Largest number of bytes that the file may unpack to, as in :func:`rocmax.load`.
+    max_bytes : int, default=None
+        Maximum number of bytes that the file may unpack to, as in :func:`rocmax.load`.
 
     Returns
     -------
