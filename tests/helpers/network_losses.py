@@ -1,0 +1,82 @@
+"""Losses for networks, each with the loss on NumPy arrays that it equals."""
+
+from typing import NamedTuple
+
+import pytest
+
+from rocmax.losses import (
+    BreakEven,
+    FBeta,
+    PairwiseHinge,
+    PairwiseSquaredHinge,
+    PartialAUCHinge,
+    PartialAUCRamp,
+    PrecisionAtK,
+    SoftMeasure,
+    SoftPrecision,
+)
+
+WINDOWS = [(0.0, 1.0), (0.0, 0.1), (0.0, 0.3), (0.2, 0.5), (0.05, 0.37), (0.35, 0.36), (0.6, 1.0), (0.0, 0.01)]
+STEPS = [(None, None), (2.0, 1.5), (0.25, None), (3.0, 0.0), (1.0, -0.5)]
+
+
+class Pair(NamedTuple):
+    """A class of rocmax.backends.torch with its parameters, and the loss on NumPy arrays."""
+
+    kind: str
+    parameters: dict
+    twin: object
+
+    def module(self, **more):
+        import rocmax.backends.torch
+
+        return getattr(rocmax.backends.torch, self.kind)(**self.parameters, **more)
+
+
+def _pairs():
+    for low, high in WINDOWS:
+        window = {"min_fpr": low, "max_fpr": high}
+        yield Pair("PartialAUCLoss", {**window, "surrogate": "hinge"}, PartialAUCHinge(low, high))
+        for width, margin in STEPS:
+            step = {"width": width, "margin": margin}
+            yield Pair("PartialAUCLoss", {**window, **step}, PartialAUCRamp(low, high, width or 1.0, margin))
+    yield Pair("AUCLoss", {}, PairwiseSquaredHinge())
+    yield Pair("AUCLoss", {"surrogate": "hinge"}, PairwiseHinge())
+    yield Pair("AUCLoss", {"surrogate": "ramp", "width": 2.0}, PartialAUCRamp(0.0, 1.0, 2.0))
+    for k in (1, 2, 0.1, 0.25, 0.7, 1.0):
+        yield Pair("PrecisionAtKLoss", {"k": k, "surrogate": "convex"}, PrecisionAtK(k))
+        yield Pair("PrecisionAtKLoss", {"k": k}, SoftPrecision(k))
+        yield Pair("PrecisionAtKLoss", {"k": k, "width": 0.3}, SoftPrecision(k, 0.3))
+    yield Pair("PrecisionAtKLoss", {"k": None, "surrogate": "convex"}, BreakEven())
+    yield Pair("PrecisionAtKLoss", {"k": None, "width": 2.0}, SoftPrecision(None, 2.0))
+    for beta in (0.5, 1.0, 2.0):
+        for width in (None, 0.2, 3.0):
+            yield Pair("FBetaLoss", {"beta": beta, "width": width}, SoftMeasure(FBeta(beta), width or 1.0))
+
+
+def _name(pair):
+    shown = ",".join(f"{name}={value}" for name, value in pair.parameters.items() if value is not None)
+    return f"{pair.kind}[{shown}]"
+
+
+PAIRS = {_name(pair): pair for pair in _pairs()}
+
+every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+
+# One of each surrogate, for tests of what does not depend on its parameters.
+ONE_OF_EACH = {
+    name: PAIRS[name]
+    for name in (
+        "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3]",
+        "PartialAUCLoss[min_fpr=0.05,max_fpr=0.37,surrogate=hinge]",
+        "AUCLoss[]",
+        "AUCLoss[surrogate=hinge]",
+        "AUCLoss[surrogate=ramp,width=2.0]",
+        "PrecisionAtKLoss[k=0.25,surrogate=convex]",
+        "PrecisionAtKLoss[k=0.25]",
+        "PrecisionAtKLoss[width=2.0]",
+        "FBetaLoss[beta=2.0]",
+    )
+}
+
+one_of_each = pytest.mark.parametrize("pair", ONE_OF_EACH.values(), ids=ONE_OF_EACH)
