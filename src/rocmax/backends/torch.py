@@ -91,8 +91,8 @@ class _ScoreLoss(torch.nn.Module):
             self._remember(batch)
         rows = sort_rows(*sample)
         both = (rows.positive.sum() > 0) & (rows.negative.sum() > 0)
-        # The factor is 1, or NaN if an input is not what it should be: then no gradient looks valid either.
-        return (torch.where(both, self._value(rows), 0.0) * (1.0 + poison)).to(result)
+        # What is added is zero, or NaN if an input is not what it should be: then no gradient looks valid either.
+        return (torch.where(both, self._value(rows), 0.0) + poison * score.sum()).to(result)
 
     @abstractmethod
     def _value(self, rows: Rows) -> Tensor:
