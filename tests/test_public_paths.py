@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import rocmax
+from helpers.extras import can_be_imported
 from rocmax.model_io import ModelFileError
 
 ROOT = Path(rocmax.__file__).parent
@@ -153,10 +154,17 @@ def test_a_file_of_the_first_format_is_refused_with_both_numbers():
 # Examples in docstrings: doctest looks for an object in the module that it names, not in the file that defines it.
 
 
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("rocmax", *parts)).removesuffix(".__init__")
+
+
 def definitions_with_examples():
     """Return the place of every docstring with an example, from the source."""
     found = set()
     for path in ROOT.rglob("*.py"):
+        if not can_be_imported(module_name(path)):
+            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and ">>>" in (ast.get_docstring(node) or ""):
@@ -168,11 +176,9 @@ def found_by_pytest():
     """Return the names whose examples ``--doctest-modules`` finds, in the file or in the package that is their home."""
     names = set()
     for path in ROOT.rglob("*.py"):
-        if path.name == "__main__.py":
+        if path.name == "__main__.py" or not can_be_imported(module_name(path)):
             continue
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(("rocmax", *parts)).removesuffix(".__init__")
-        module = importlib.import_module(name)
+        module = importlib.import_module(module_name(path))
         names |= {test.name.rpartition(".")[2] for test in doctest.DocTestFinder().find(module) if test.examples}
     return names
 

@@ -399,7 +399,7 @@ GOOD = torch.tensor([1.0, 0.0, 2.0]), torch.tensor([1, 0, 0])
         ((torch.zeros(3, 2), GOOD[1]), ValueError, r"scores need shape \(n,\) or \(n, 1\).*got \(3, 2\)"),
         ((torch.tensor(1.0), GOOD[1]), ValueError, r"scores need shape .*got \(\)"),
         ((GOOD[0], torch.tensor([1, 0])), ValueError, "labels need one entry per score, 3; got 2"),
-        ((GOOD[0], torch.tensor([1, -1, -1])), ValueError, "labels of a loss are boolean or 0/1; got values such as -1"),
+        ((GOOD[0], torch.tensor([1, -1, -1])), ValueError, "labels .* boolean or 0/1; got values such as -1"),
         ((GOOD[0], torch.tensor([1.0, 0.5, 0])), ValueError, "got values such as 0.5"),
         ((GOOD[0], torch.tensor([1.0, np.nan, 0])), ValueError, "got values such as nan"),
         ((GOOD[0], torch.ones(3, dtype=torch.complex64)), TypeError, "labels need to be boolean or 0/1"),

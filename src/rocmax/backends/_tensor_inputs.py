@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +32,18 @@ def check_width(width: float | None) -> None:
         raise ValueError(f"width needs a finite value > 0; got {width!r}")
 
 
-def _is_number(value: object) -> bool:
+def check_memory(memory: Any) -> None:
+    """Raise ValueError if a number of rows to remember is none."""
+    if isinstance(memory, bool) or not is_count(memory) or memory < 0:
+        raise ValueError(f"memory needs a number of rows, an integer >= 0; got {memory!r}")
+
+
+def is_count(value: Any) -> bool:
+    """Tell whether a number is an integer."""
+    return isinstance(value, Integral)
+
+
+def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -7,7 +7,6 @@ scores by sorting and cumulative sums, O(N log N) in the rows of the batch, and 
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
 
 try:
     import torch
@@ -27,7 +26,15 @@ from rocmax.backends._sorted_tensors import (
     window_end,
     window_weight,
 )
-from rocmax.backends._tensor_inputs import check_surrogate, check_width, class_weights, column, poison_if
+from rocmax.backends._tensor_inputs import (
+    check_memory,
+    check_surrogate,
+    check_width,
+    class_weights,
+    column,
+    is_count,
+    poison_if,
+)
 
 __all__ = ["AUCLoss", "FBetaLoss", "PartialAUCLoss", "PrecisionAtKLoss"]
 
@@ -47,8 +54,7 @@ class _ScoreLoss(torch.nn.Module):
 
     def __init__(self, memory: int) -> None:
         super().__init__()
-        if isinstance(memory, bool) or not isinstance(memory, Integral) or memory < 0:
-            raise ValueError(f"memory needs a number of rows, an integer >= 0; got {memory!r}")
+        check_memory(memory)
         self.memory = int(memory)
         if self.memory:
             size = self.memory * (2 if self._by_class else 1)
@@ -289,22 +295,22 @@ class PrecisionAtKLoss(_ScoreLoss):
         super().__init__(memory)
         if k is not None:
             check_top(k)
-        if self.memory and isinstance(k, Integral):
+        if self.memory and is_count(k):
             raise ValueError(f"a memory changes the number of rows: k needs to be a fraction (a float); got {k!r}")
         self.k, self.surrogate, self.width = k, surrogate, width
         check_surrogate(surrogate, ("soft", "convex"), width=width)
 
     def _check(self, total: Tensor) -> Tensor:
-        if not isinstance(self.k, Integral):
+        if self.k is None or not is_count(self.k):
             return torch.zeros_like(total)
-        few = int(self.k) > total * (1 + 1e-9)
+        few = self.k > total * (1 + 1e-9)
         return poison_if(few, lambda: f"k={self.k} rows at the top need a batch of at least that weight; got {total:g}")
 
     def _value(self, rows: Rows) -> Tensor:
         m, n = rows.positive.sum(), rows.negative.sum()
         if self.k is None:
             k = m
-        elif isinstance(self.k, Integral):
+        elif is_count(self.k):
             k = torch.full_like(m, float(self.k))
         else:
             k = window_end(m + n, float(self.k))
