@@ -17,7 +17,7 @@ from rocmax.backends._sorted_tensors import Rows, count_above, or_one, prefix, w
 _BISECTIONS = 53
 # The search for the best threshold, as in rocmax.losses: places next to a positive in halves of a step, positives
 # looked at, places looked at closely, points along a bracket and rounds of narrowing it.
-_OFFSETS = (-1.0, -0.5, 0.0, 0.5)
+_FIRST_OFFSET, _LAST_OFFSET, _OFFSETS = -1.0, 0.5, 4
 _MOST_PLACES = 500
 _CLOSE_LOOKS = 4
 _POINTS = 13
@@ -87,13 +87,15 @@ def _best_threshold(rows: Rows, beta: float) -> Tensor:
         tp, fp = (_soft_weight_above(rows.score, moments, flat) for moments in classes)
         return (1.0 - _f_beta(tp, fp, m, beta)).reshape(threshold.shape)
 
-    tried = near[:, None] + torch.tensor(_OFFSETS, dtype=near.dtype, device=near.device)
+    dtype, device = near.dtype, near.device
+    # Made on the device: a tensor of Python numbers would be copied there.
+    tried = near[:, None] + torch.linspace(_FIRST_OFFSET, _LAST_OFFSET, _OFFSETS, dtype=dtype, device=device)
     found = torch.where(unseen[:, None], error(tried).round(decimals=12), torch.inf).reshape(-1)
     # Rounding must not choose between places that are equally good: the highest one is taken.
     by_place = torch.argsort(-tried.reshape(-1), stable=True)
     kept = by_place.gather(0, torch.argsort(found.gather(0, by_place), stable=True))[:_CLOSE_LOOKS]
     theta, reach = tried.reshape(-1).gather(0, kept), 0.5
-    points = torch.linspace(-1.0, 1.0, _POINTS, dtype=near.dtype, device=near.device)
+    points = torch.linspace(-1.0, 1.0, _POINTS, dtype=dtype, device=device)
     for _ in range(_ROUNDS):
         tried = theta[:, None] + reach * points
         lowest, best = error(tried).min(dim=1, keepdim=True)
