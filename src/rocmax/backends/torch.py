@@ -140,12 +140,11 @@ class _ScoreLoss(torch.nn.Module):
         """Return the weights of the groups in which rows are remembered."""
         return (positive, negative) if self._by_class else (positive + negative,)
 
-    @torch.no_grad()
     def _remember(self, batch: Rows) -> None:
         """Put the rows of the batch into the memory, in place of the oldest ones."""
         buffers = (self.memory_score, self.memory_positive, self.memory_negative)
         finite = torch.isfinite(batch.score)
-        new = (torch.where(finite, column, 0.0) for column in batch)
+        new = (torch.where(finite, column.detach(), 0.0) for column in batch)
         columns = [torch.cat([column.to(old.dtype), old]) for column, old in zip(new, buffers, strict=True)]
         kept = []
         for member in self._groups(columns[1], columns[2]):
