@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
 from torch import Tensor, nn
 
 from benchmarks._shared.data import Dataset, load_real
@@ -87,6 +88,7 @@ def mean_and_error(values: np.ndarray) -> str:
 
 
 def table(data: Dataset, seeds: range, epochs: int) -> str:
+    torch.set_num_threads(1)
     scores: dict[str, list[float]] = {name: [] for name in plans()}
     seconds = dict.fromkeys(scores, 0.0)
     for seed in seeds:
@@ -113,20 +115,20 @@ def main(argv: list[str] | None = None) -> None:
     """Train, print and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one set, two seeds")
-    quick = parser.parse_args(argv).quick
-    torch.set_num_threads(1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    args = parser.parse_args(argv)
+    quick = args.quick
     seeds = range(FIRST_SEED, FIRST_SEED + (2 if quick else 5))
     sections = [
         f"FPR <= {MAX_FPR:g}, {ROWS} rows at most, batches of {BATCH}, two hidden layers of {HIDDEN}, Adam with a rate "
         f"of 0.001, {len(seeds)} seeds. The ramp has width 2 and margin 0; the memory {MEMORY} scores of each class. "
         f"Means with standard errors; differences are paired. torch {torch.__version__}, one thread.",
     ]
-    for name in SETS[:1] if quick else SETS:
-        data = load_real(name)
-        for epochs in (5,) if quick else (5, 20):
-            if data is not None:
-                sections.append(table(data, seeds, epochs))
-                print(sections[-1], flush=True)
+    sets = [data for name in (SETS[:1] if quick else SETS) if (data := load_real(name)) is not None]
+    cells = [(data, epochs) for data in sets for epochs in ((5,) if quick else (5, 20, 40))]
+    tables = Parallel(n_jobs=args.jobs)(delayed(table)(data, seeds, epochs) for data, epochs in cells)
+    sections.extend(tables)
+    print("\n\n".join(tables))
     publish("network", "A small network by cross-entropy and by the partial AUC", sections, quick)
 
 
