@@ -1,4 +1,4 @@
-"""What a solver may do with data: products with all rows, and a look at some of them."""
+"""Data access for solvers: products with the data matrix, and selected rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEW = 0.2
 
 
 class Operator(Protocol):
-    """The data as a solver sees it."""
+    """Interface of the data for solvers."""
 
     shape: tuple[int, int]
 
@@ -29,14 +29,14 @@ class Operator(Protocol):
         """Return ``X.T @ c``."""
 
     def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return the rows ``X[index]``, dense or sparse as the data are."""
+        """Return the rows ``X[index]``, dense or sparse like the data."""
 
 
 class MatrixOperator:
-    """A dense or CSR matrix in memory.
+    """Dense or CSR matrix in memory.
 
-    A matrix of floating-point numbers is used as it is, in its own precision: nothing is copied, converted or made
-    dense. Integers are converted once. Results are double precision.
+    A matrix of floating-point numbers is used in its precision, without a copy or conversion. Integers are converted
+    once. Results have double precision.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class MatrixOperator:
         return np.asarray(self._X @ w.astype(self._X.dtype, copy=False), dtype=np.float64)
 
     def rmatvec(self, c: Array) -> Array:
-        """Return ``X.T @ c``, from the rows whose coefficient is not zero if they are few."""
+        """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
         used = np.flatnonzero(c)
         X = self._X
         if used.size < _FEW * c.size:
@@ -66,7 +66,7 @@ class MatrixOperator:
 
 
 class CountingOperator:
-    """An operator that counts passes over the data: one for each product with all rows."""
+    """Operator that counts passes over the data: one for each product with all rows."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -89,14 +89,14 @@ class CountingOperator:
 
 
 def as_operator(X: Any) -> Operator:
-    """Return data as an operator, which is what solvers take.
+    """Convert data to an operator, the input format of the solvers.
 
     Parameters
     ----------
     X : ndarray, SciPy sparse matrix or array, or Operator, of shape (n_samples, n_features)
-        The data. Floating-point numbers are used in their own precision, without a copy; integers are converted
-        once, and sparse formats other than CSR to CSR. An operator of your own (with ``shape``, ``matvec``, ``rmatvec``
-        and ``rows``) is returned itself.
+        The data. Floating-point numbers are used in their precision, without a copy; integers are converted once, and
+        sparse formats other than CSR are converted to CSR. A custom operator (an object with ``shape``, ``matvec``,
+        ``rmatvec`` and ``rows``) is returned unchanged.
 
     Returns
     -------
@@ -126,22 +126,22 @@ def as_operator(X: Any) -> Operator:
     return result
 
 
-# Up to this many rows, and fewer than features, the eigenvalues of the Gram matrix are cheap.
+# Maximum number of rows for an eigendecomposition of the Gram matrix, if there are more features than rows.
 _MAX_GRAM = 2000
 
 
 def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
-    """Rotate few rows with many features into as many features as rows.
+    """Rotate data with more features than rows into the span of the rows.
 
     The optimum of ``1/2 |w|^2 + loss(X w)`` lies in the span of the rows, ``w = X.T v``. With the Gram matrix
-    ``X X.T = V diag(e) V.T`` the problem is the same, norms included, for the data ``V diag(sqrt(e))``.
+    ``X X.T = V diag(e) V.T``, the problem for the data ``V diag(sqrt(e))`` is equivalent, including the norms.
 
     Returns
     -------
     operator : Operator
-        The rotated data, or the given operator where it would not pay.
+        The rotated data, or the given operator if a rotation would not be faster.
     lower, lift : callable
-        From weights of the given features to those of the rotated ones, and back.
+        Maps from the weights of the given features to those of the rotated features, and back.
     """
     n_rows, n_features = operator.shape
     if n_rows >= n_features or n_rows > _MAX_GRAM:

@@ -242,7 +242,7 @@ def test_a_fraction_is_free_of_rounding():
 
 
 def test_bad_reference():
-    with pytest.raises(ValueError, match=r"reference needs to be .* got 'worst'"):
+    with pytest.raises(ValueError, match=r"reference must be .* got 'worst'"):
         PrecisionAtK(1, "worst")
 
 

@@ -71,10 +71,10 @@ def test_bad_weights_are_refused(weight, got):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ([1.0, 2.0], r"3 scores.*\(2,\)"),
-        ([1.0, 2.0, 3.0, 4.0], r"3 scores.*\(4,\)"),
-        ([[1.0, 2.0, 3.0]], r"3 scores.*\(1, 3\)"),
-        (1.0, r"3 scores.*\(\)"),
+        ([1.0, 2.0], r"shape \(3,\).*got.*\(2,\)"),
+        ([1.0, 2.0, 3.0, 4.0], r"shape \(3,\).*got.*\(4,\)"),
+        ([[1.0, 2.0, 3.0]], r"shape \(3,\).*got.*\(1, 3\)"),
+        (1.0, r"shape \(3,\).*got.*\(\)"),
         ([np.nan, 0.0, 0.0], "NaN"),
         ([0.0, 0.0, np.nan], "NaN"),
         ([np.inf, 0.0, 0.0], "infinity"),

@@ -243,14 +243,14 @@ def test_copies_and_pickles_are_the_same_loss(loss):
 
 @pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
 def test_bad_width(width):
-    with pytest.raises(ValueError, match="width needs a finite value > 0"):
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
         SoftMeasure(FBeta(), width)
-    with pytest.raises(ValueError, match="width needs a finite value > 0"):
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
         SoftPrecision(0.1, width)
 
 
 def test_a_measure_without_derivatives_is_refused():
-    with pytest.raises(ValueError, match="needs a measure with derivatives, FBeta or GMean; got Contingency"):
+    with pytest.raises(ValueError, match="base must be a measure with derivatives, FBeta or GMean; got Contingency"):
         SoftMeasure(Contingency(lambda tp, fp, m, n: tp / (m + fp)))
 
 
@@ -268,7 +268,7 @@ def test_k_beyond_the_rows():
 def test_scores_are_checked():
     for loss in LOSSES.values():
         bound = loss.bind([1, 0, 1, 0, 0])
-        with pytest.raises(ValueError, match="expected 5 scores"):
+        with pytest.raises(ValueError, match=r"scores must have shape \(5,\)"):
             bound.value_and_gradient([1.0, 2.0])
         with pytest.raises(ValueError, match="NaN or infinity"):
             bound.value_and_gradient([1.0, 2.0, np.nan, 0.0, 0.0])

@@ -32,7 +32,7 @@ def coverage(rate, n_negative, n_samples, rng):
 @pytest.mark.parametrize("call", [delong_interval, lambda y, s, **k: delong_test(y, s, s[::-1], **k)])
 def test_few_negatives_in_the_window_are_announced(call):
     y, scores = sample(np.random.default_rng(0), 500)
-    with pytest.warns(UserWarning, match=r"the window holds about 5 negatives; .* at least 30.* more rows") as found:
+    with pytest.warns(UserWarning, match=r"the window contains about 5 negatives; .* at least 30.* more rows") as found:
         call(y, scores, max_fpr=0.01)
     assert found[0].filename == __file__
     weight = np.where(y == 0, 10.0, 1.0)
@@ -44,7 +44,7 @@ def test_few_negatives_in_the_window_are_announced(call):
             call(y, scores, min_fpr=low, max_fpr=high)
 
 
-@pytest.mark.filterwarnings("ignore:the window holds")
+@pytest.mark.filterwarnings("ignore:the window contains")
 def test_the_limit_parts_what_covers_from_what_does_not():
     rng = np.random.default_rng(0)
     assert not holds_enough(500, 0.0, 0.01)

@@ -37,15 +37,15 @@ Y, S = [0, 1, 0, 1], [0, 1, 1, 0]
         ([0.1, 0.2, 0.3, 0.4], None, "exactly two classes; got 4"),
         ([0.0, 1.0, np.nan, 1.0], None, "label in each row; got NaN"),
         ([0.0, np.nan, 0.0, np.nan], None, "label in each row; got NaN"),
-        (np.array([None, "a", None, "a"], dtype=object), None, "labels of one kind; got None, 'a'"),
-        ([[0], [1], [0], [1]], None, r"y_true needs one dimension.*\(4, 1\)"),
+        (np.array([None, "a", None, "a"], dtype=object), None, "labels in y_true must be of one type; got None, 'a'"),
+        ([[0], [1], [0], [1]], None, r"y_true must be one-dimensional.*\(4, 1\)"),
         (Y, [1, 0, 1, 0], r"two classes among the rows of non-zero weight; got one class: \[0\]"),
-        (Y, [0, 0, 0, 0], "needs a value above zero; got 4 zeros"),
+        (Y, [0, 0, 0, 0], "must contain a value > 0; got 4 zeros"),
         (Y, [1, 1, -2, 1], "finite values >= 0; got -2.0 to 1.0"),
         (Y, [1, 1, np.nan, 1], "finite values >= 0; got nan"),
         (Y, [1, 1, np.inf, 1], "finite values >= 0; got 1.0 to inf"),
-        (Y, [1, 1, 1], "y_true and sample_weight need the same length; got 4 and 3"),
-        (Y, ["a", "b", "c", "d"], "sample_weight needs real numbers; got values of type <U1"),
+        (Y, [1, 1, 1], "y_true and sample_weight must have the same length; got 4 and 3"),
+        (Y, ["a", "b", "c", "d"], "sample_weight must contain real numbers; got values of type <U1"),
     ],
 )
 def test_bad_labels_and_weights(measure, params, y, weight, message):
@@ -63,7 +63,7 @@ def test_no_rows(measure, params):
 
 @every
 def test_unknown_positive_label(measure, params):
-    with pytest.raises(ValueError, match=r"pos_label needs to be one of the labels \[0, 1\]; got 'fraud'"):
+    with pytest.raises(ValueError, match=r"pos_label must be one of the labels \[0, 1\]; got 'fraud'"):
         measure(Y, S, pos_label="fraud", **params)
 
 
@@ -74,11 +74,11 @@ def test_unknown_positive_label(measure, params):
         ([0.1, np.nan, 0.3, np.nan], "finite scores; got 2 NaN or infinite, the first is nan"),
         ([0.1, np.inf, 0.3, 0.4], "finite scores; got 1 NaN or infinite, the first is inf"),
         ([0.1, None, 0.3, 0.4], "finite scores; got 1 NaN"),
-        ([0.1, 0.2], "y_true and y_score need the same length; got 4 and 2"),
-        ([[0.1, 0.9]] * 4, r"y_score needs one dimension.*\(4, 2\)"),
-        (["a", "b", "c", "d"], "y_score needs real numbers"),
-        ([1j, 2j, 3j, 4j], "y_score needs real numbers; got values of type complex128"),
-        (np.array([object()] * 4), "y_score needs numbers; got <object"),
+        ([0.1, 0.2], "y_true and y_score must have the same length; got 4 and 2"),
+        ([[0.1, 0.9]] * 4, r"y_score must be one-dimensional.*\(4, 2\)"),
+        (["a", "b", "c", "d"], "y_score must contain real numbers"),
+        ([1j, 2j, 3j, 4j], "y_score must contain real numbers; got values of type complex128"),
+        (np.array([object()] * 4), "y_score must contain numbers; got <object"),
     ],
 )
 def test_bad_scores(measure, params, s, message):
@@ -94,7 +94,7 @@ def test_bad_scores(measure, params, s, message):
         ([0.3, 0.2, 0.1, 0.4], "this one takes labels"),
         ([0, 1, np.nan, 1], "got nan"),
         (["0", "1", "0", "1"], "each one of"),
-        ([0, 1], "y_true and y_pred need the same length; got 4 and 2"),
+        ([0, 1], "y_true and y_pred must have the same length; got 4 and 2"),
     ],
 )
 def test_bad_predictions(measure, params, predicted, message):
@@ -108,8 +108,8 @@ def test_bad_predictions(measure, params, predicted, message):
         ("partial_auc_score", {"min_fpr": 0.5, "max_fpr": 0.5}, "got min_fpr=0.5, max_fpr=0.5"),
         ("partial_auc_score", {"max_fpr": 1.5}, "got min_fpr=0.0, max_fpr=1.5"),
         ("partial_auc_score", {"max_fpr": float("nan")}, "max_fpr=nan"),
-        ("partial_auc_score", {"definition": "sum"}, 'needs to be "area" or "count"; got \'sum\''),
-        ("partial_auc_score", {"definition": "count", "standardize": True}, 'needs definition="area"'),
+        ("partial_auc_score", {"definition": "sum"}, 'must be "area" or "count"; got \'sum\''),
+        ("partial_auc_score", {"definition": "count", "standardize": True}, 'requires definition="area"'),
         ("two_way_partial_auc_score", {"min_tpr": 1.0, "max_fpr": 0.5}, "got min_tpr=1.0, max_fpr=0.5"),
         ("two_way_partial_auc_score", {"min_tpr": 0.0, "max_fpr": 0.0}, "got min_tpr=0.0, max_fpr=0.0"),
         ("two_way_partial_auc_score", {"min_tpr": -0.1, "max_fpr": 0.5}, "got min_tpr=-0.1"),

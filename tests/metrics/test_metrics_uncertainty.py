@@ -67,7 +67,7 @@ def test_delong_on_hanley_and_mcneils_ratings():
     assert standard_error(metrics.delong_interval(y, ratings), area) == pytest.approx(0.0307, abs=5e-5)
 
 
-@pytest.mark.filterwarnings("ignore:the window holds")
+@pytest.mark.filterwarnings("ignore:the window contains")
 @every_window
 def test_the_variance_is_that_of_the_influence_of_the_rows(window):
     """The influence of a row is the slope of the measure in the weight of that row."""
@@ -91,7 +91,7 @@ def test_the_variance_is_that_of_the_influence_of_the_rows(window):
     assert standard_error(interval, measure(None)) == pytest.approx(np.sqrt(variance), rel=1e-5)
 
 
-@pytest.mark.filterwarnings("ignore:the window holds")
+@pytest.mark.filterwarnings("ignore:the window contains")
 @settings(deadline=None, max_examples=100)
 @given(
     values=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
@@ -120,7 +120,7 @@ def test_a_perfect_ranking_has_no_estimated_variance():
 def test_one_row_of_a_class_is_not_enough():
     with pytest.raises(ValueError, match="at least two rows of each class; got weights that sum to 1"):
         metrics.delong_interval([0, 0, 1], [1, 2, 3])
-    with pytest.raises(ValueError, match="confidence_level needs"):
+    with pytest.raises(ValueError, match="confidence_level must be above 0 and below 1"):
         metrics.delong_interval([0, 0, 1, 1], [1, 2, 3, 4], confidence_level=1.0)
 
 

@@ -209,13 +209,13 @@ def test_norms_of_groups_survive_squares_out_of_range(scale):
 @every_ball
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
 def test_radius_above_zero(make, radius):
-    with pytest.raises(ValueError, match=r"radius needs a finite value > 0.*got"):
+    with pytest.raises(ValueError, match=r"radius must be a finite number > 0.*got"):
         make(radius)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, np.nan])
 def test_l1_ratio_is_a_share(share):
-    with pytest.raises(ValueError, match="l1_ratio needs a value from 0 to 1; got"):
+    with pytest.raises(ValueError, match="l1_ratio must be between 0 and 1; got"):
         ElasticNetBall(1.0, share)
     with pytest.raises(ValueError, match="use ElasticNetBall"):
         L1Ball(1.0, 0.5)
@@ -225,17 +225,17 @@ def test_l1_ratio_is_a_share(share):
     ("groups", "text"),
     [
         (None, "got None"),
-        ([0, 1], "needs 3 labels, one per feature.*got 2 labels"),
+        ([0, 1], "must be 3 labels, one per feature.*got 2 labels"),
         ([], "got 0 labels"),
         ([0, [1], 2], "got 3 labels"),
         ([[0, 1], [1, 2]], r"must not overlap.*\[1\]"),
         ([[0, 0], [1, 2]], r"must not overlap.*\[0\]"),
         ([[0], [2]], r"must cover all features.*\[1\]"),
-        ([[0, 1], [3]], "indices from 0 to 2; got 0 to 3"),
-        ([[0, 1], [-1]], "indices from 0 to 2; got -1 to 1"),
-        ([[0, 1, 2], []], "none empty; group 1"),
-        ([[0.0, 1.0, 2.0]], "group 0 has dtype float64"),
-        ([[[0, 1, 2]]], "group 0 has"),
+        ([[0, 1], [3]], "indices in groups must be between 0 and 2; got 0 to 3"),
+        ([[0, 1], [-1]], "indices in groups must be between 0 and 2; got -1 to 1"),
+        ([[0, 1, 2], []], "must be non-empty .*got group 1 with"),
+        ([[0.0, 1.0, 2.0]], "got group 0 with dtype float64"),
+        ([[[0, 1, 2]]], "got group 0 with .*shape"),
     ],
 )
 def test_groups_that_are_none(groups, text):

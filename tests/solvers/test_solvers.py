@@ -345,21 +345,21 @@ def test_start_may_be_any_array_of_numbers(solver, case):
 @pytest.mark.parametrize("solver", CERTIFIED)
 def test_solvers_with_a_certificate_refuse_a_loss_that_is_not_convex(solver, case):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=f"{solver.__name__} needs a convex loss.*use LBFGS, or CCCP"):
+    with pytest.raises(ValueError, match=f"{solver.__name__} requires a convex loss.*use LBFGS, or CCCP"):
         solve(solver(), case, X, y, 1.0)
 
 
 @pytest.mark.parametrize("case", [HINGE, tight(0, 0.3), structural(0.1, 0.4)], ids=lambda case: case.name)
 def test_truncated_newton_refuses_a_loss_that_is_not_smooth(case):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=r"TruncatedNewton needs a smooth loss.*use SmoothedNewton"):
+    with pytest.raises(ValueError, match=r"TruncatedNewton requires a smooth loss.*use SmoothedNewton"):
         solve(TruncatedNewton(), case, X, y, 1.0)
 
 
 @pytest.mark.parametrize("w0", [None, np.zeros(4)])
 def test_descent_refuses_to_start_from_zero(w0):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=r"LBFGS needs a start w0 other than zero"):
+    with pytest.raises(ValueError, match=r"w0 of LBFGS must not be zero"):
         solve(LBFGS(), RAMP, X, y, 1.0, w0=w0)
 
 
@@ -371,5 +371,5 @@ def test_cccp_refuses_a_loss_that_is_no_difference():
 
 @pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan])
 def test_penalty_refuses_a_useless_weight_of_the_loss(C):
-    with pytest.raises(ValueError, match="C needs a finite value > 0"):
+    with pytest.raises(ValueError, match="C must be a finite number > 0"):
         SquaredL2(C)

@@ -166,7 +166,7 @@ def test_never_ends_above_the_start(solver, scale, max_iter):
 @every_solver
 def test_losses_that_are_not_convex_are_refused(solver):
     X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=f"{type(solver).__name__} needs a convex loss"):
+    with pytest.raises(ValueError, match=f"{type(solver).__name__} requires a convex loss"):
         solve(solver, PartialAUCRamp(0, 0.4), X, y, L1Ball(1.0))
 
 

@@ -1,4 +1,4 @@
-"""Losses on scores: what to minimise so that a measure of the ranking or of the decisions grows."""
+"""Surrogate losses on scores, for measures of the ranking and for threshold-based measures."""
 
 from rocmax._public import set_public_module
 from rocmax.losses.base import BoundLoss, Loss, Pairs

@@ -1,4 +1,4 @@
-"""Scores of one class from the top down: what labelling the best ones positive brings."""
+"""Cumulative sums of the scores of one class in descending order."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from rocmax._typing import Array, Index
 
 
 class CumulativeScores:
-    """Rows of one class by falling score, with sums from the top.
+    """Rows of one class in descending order of score, with cumulative sums.
 
-    A position is a weight: at position ``t`` the rows at the top that weigh ``t`` together are taken, the last one
-    perhaps in part. Boundary ``i`` is the position behind the ``i`` best rows.
+    A position is a cumulative weight: position ``t`` selects the top rows of total weight ``t``, the last row
+    possibly in part. Boundary ``i`` is the position after the ``i`` highest-scored rows.
 
     Parameters
     ----------
     scores : ndarray
-        Scores of the rows, in any order. Taken over: without weights they are sorted in place.
+        Scores of the rows, in any order. Without weights they are sorted in place.
     weight : ndarray or None
         Weights of the rows; None if all are 1.
     """
 
     def __init__(self, scores: Array, weight: Array | None) -> None:
-        self.weighted = weight is not None  # so that a row can be taken in part
+        self.weighted = weight is not None  # whether a row can be selected in part
         if weight is None:
-            # Sorting values is several times faster than finding the order.
+            # Sorting values is several times faster than argsort.
             scores.sort()
             self.rising = scores
             self.falling = self.rising[::-1]
@@ -39,7 +39,7 @@ class CumulativeScores:
 
     @property
     def weight(self) -> float:
-        """Weight of all rows, the last position."""
+        """Total weight of the rows, the last position."""
         return float(self.size if self._position is None else self._position[-1])
 
     @property
@@ -58,13 +58,13 @@ class CumulativeScores:
         return np.interp(position, self._position, self.total)
 
     def count_above(self, level: Array) -> Index:
-        """Return how many rows have a score above each level."""
+        """Return the number of rows with a score above each level."""
         return self.size - np.searchsorted(self.rising, level, "right")
 
     def cut(self, position: float) -> tuple[float, float]:
-        """Return the score above which rows are taken at a position, and the part that is taken of rows with it.
+        """Return the score above which rows are selected at a position, and the selected fraction of rows tied at it.
 
-        Tied rows are taken alike.
+        Tied rows are selected in equal proportion.
         """
         if position <= 0:
             return np.inf, 0.0

@@ -1,8 +1,8 @@
-"""Sorted negatives: the part of the sample that a window of false-positive rates looks at.
+"""Sorted negatives in a window of false-positive rates.
 
-The rule for ties is written here and nowhere else: tied negatives form one block, and a block's coefficient is
-shared among its members in proportion to their weights. So no result depends on the order of the examples,
-and a row of weight two is two rows.
+This module implements the rule for ties: tied negatives form one block, and the coefficient of a block is shared among
+its members in proportion to their weights. As a result, no result depends on the order of the examples, and a row of
+weight two is equivalent to two rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pieces:
     rows, row_score, row_weight : ndarray
         Rows of negatives in descending order of score, their scores and weights.
     row_block : ndarray of int or None
-        The block of ties of each row; None if there are no ties, so that row and block are the same.
+        The block of ties of each row; None if there are no ties, so that each row is a block.
     block_weight : ndarray
         Weight of each block.
     score, weight : ndarray
@@ -33,8 +33,8 @@ class Pieces:
     block : ndarray of int or None
         The block each piece was cut from; None if the pieces are the first blocks, in order.
     start, stop : int
-        Pieces ``start:stop`` are the window; those before lie left of it. Pieces from ``stop`` on, if any, are
-        the rest of the sample, again in descending order.
+        Pieces ``start:stop`` are the window; earlier pieces are left of it. Pieces from ``stop`` on, if any, are the
+        rest of the sample, in descending order.
     """
 
     rows: Index
@@ -50,11 +50,11 @@ class Pieces:
 
     @property
     def origin(self) -> float:
-        """Return the score that moments are taken about, so that large scores cancel no digits."""
+        """Return the score about which moments are computed, to avoid cancellation for large scores."""
         return float(self.score[0])
 
     def cumulated(self) -> tuple[Array, Array]:
-        """Prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
+        """Return prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
         return prefix(self.weight), prefix(self.weight * (self.score - self.origin))
 
     def count_above(self, threshold: Array, first: int = 0, last: int | None = None) -> Index:
@@ -84,7 +84,7 @@ class Pieces:
 
 
 def prefix(values: Array) -> Array:
-    """Prefix sums with a leading zero."""
+    """Return prefix sums with a leading zero."""
     sums = np.empty(values.size + 1)
     sums[0] = 0.0
     np.cumsum(values, out=sums[1:])
@@ -92,7 +92,7 @@ def prefix(values: Array) -> Array:
 
 
 def charged(ends: Index, weight: Array, size: int) -> Array:
-    """Sum of ``weight`` over the positives whose range ``0:ends`` holds each position below ``size``."""
+    """Return the sum of ``weight`` over the positives whose range ``0:ends`` contains each position below ``size``."""
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
     return np.cumsum(ending[::-1])[::-1][1:]
 
@@ -100,21 +100,21 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
 def cut(
     scores: Array, sample: BoundLoss, start: float, stop: float, *, width: float = 0.0, rest: bool = False
 ) -> Pieces:
-    """Cut the negatives at the ranks ``start`` and ``stop`` (cumulated weights) of their descending order.
+    """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
     Parameters
     ----------
     scores : ndarray
         Scores of all rows.
     sample : BoundLoss
-        Which rows are negatives, and the weights.
+        Sample with the negatives and the weights.
     start, stop : float
         Ends of the window, ``0 <= start < stop <= sample.n``.
     width : float
         With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share
-        ``clip(1/2 + (z - theta)/width, 0, 1)``, ``theta`` such that the shares add up to ``stop``.
+        ``clip(1/2 + (z - theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``.
     rest : bool
-        Whether the pieces beyond ``stop`` are wanted too.
+        Whether to include the pieces beyond ``stop``.
     """
     full = stop >= sample.n * (1 - 1e-12)
     rows = sample.negative if rest or full else _top(scores, sample, stop, width)
@@ -132,11 +132,11 @@ def cut(
         inside = block_weight
     elif width > 1e-12 * max(
         abs(score[0]), abs(score[-1])
-    ):  # below that, scores cannot tell a soft end from a hard one
+    ):  # below this width, a soft end equals a hard end up to rounding error
         inside = block_weight * _soft_share(score, block_weight, stop, width)
     else:
         inside = np.clip(stop - prefix(block_weight)[:-1], 0.0, block_weight)
-    # Shares fall with the score, so what is inside is a first part of the blocks.
+    # Shares decrease with the score, so the blocks inside the window come first.
     size = int(np.count_nonzero(inside))
     block, share, n_start = None, inside[:size], 0
     if start > 0:
@@ -152,7 +152,7 @@ def cut(
 
 
 def _split(weight: Array, at: float) -> tuple[Index, Array, int]:
-    """Cut the block that holds the rank ``at`` in two; return blocks, weights and the number of pieces before."""
+    """Split the block that contains the rank ``at``; return blocks, weights and the number of pieces before it."""
     left = np.clip(at - prefix(weight)[:-1], 0.0, weight)
     before, after = np.flatnonzero(left), np.flatnonzero(weight - left)
     block = np.concatenate([before, after])
@@ -165,8 +165,8 @@ def sample_bands(
     """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling.
 
     The pair (i, j) is drawn with probability proportional to ``first_weight[i]`` times the weight of ``j``, whose
-    prefix sums are given. Systematic sampling takes equal steps along the line on which all these pairs
-    are laid end to end: no random numbers, and less variance than independent draws.
+    prefix sums are given. Systematic sampling takes equal steps along the cumulative weight of all pairs. It needs no
+    random numbers and has less variance than independent draws.
 
     Returns
     -------
@@ -203,9 +203,9 @@ def no_pairs() -> Pairs:
 
 
 def _top(scores: Array, sample: BoundLoss, stop: float, width: float) -> Index:
-    """Return every negative that can lie inside ``stop``; ties at the end included.
+    """Return all negatives that can lie inside ``stop``, including ties at the end.
 
-    A partition finds the score below which nothing matters, so only the negatives above it are sorted.
+    A partition finds the lowest relevant score, so only the negatives above it are sorted.
     """
     candidates = np.where(sample.is_negative, scores, -np.inf)
     k = min(sample.negative.size, math.ceil(stop * sample.negative.size / sample.n))
@@ -222,17 +222,17 @@ def _top(scores: Array, sample: BoundLoss, stop: float, width: float) -> Index:
 
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
-    """Shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that hold ``stop`` in all."""
+    """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that sum to ``stop``."""
     total = prefix(weight)
     middle = float(score[min(int(np.searchsorted(total[1:], stop)), score.size - 1)])
-    # ``theta`` lies within half a width of the score at ``stop``, so only the blocks within a width of it are in
-    # question; measured from there, no digits cancel.
+    # ``theta`` lies within half a width of the score at ``stop``, so only the blocks within a width of it can have a
+    # fractional share; scores are measured from there to avoid cancellation.
     first, last = (int(np.searchsorted(-score, -(middle + side))) for side in (width, -width))
     place = (score[first:last] - middle) / width
     sums, moments = prefix(weight[first:last]), prefix(weight[first:last] * place)
 
     def held(theta: float) -> tuple[float, float]:
-        """Return the weight held by the threshold ``theta``, and the weight of the blocks held in part."""
+        """Return the weight inside for the threshold ``theta``, and the weight of the blocks that are partly inside."""
         full = np.searchsorted(-place, -(theta + 0.5), side="right")
         some = np.searchsorted(-place, -(theta - 0.5), side="left")
         partial = sums[some] - sums[full]
@@ -245,12 +245,12 @@ def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array
         if abs(inside - stop) <= 1e-13 * stop:
             break
         low, high = (theta, high) if inside > stop else (low, theta)
-        # What is held falls by ``partial`` per unit of theta, exactly so between two kinks.
+        # Between two kinks, the weight inside decreases by ``partial`` per unit of theta.
         theta += (inside - stop) / partial if partial > 0 else np.inf
         if not low < theta < high:
             theta = (low + high) / 2
     share = np.zeros(score.size)
     share[:first] = 1.0
     share[first:last] = np.clip(0.5 + place - theta, 0.0, 1.0)
-    # A minorant may hold less than ``stop``, never more.
+    # For a valid minorant the total must not exceed ``stop``.
     return share * min(1.0, stop / float(share @ weight))

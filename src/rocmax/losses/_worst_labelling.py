@@ -1,9 +1,9 @@
-"""The most violated labelling for a measure of true and false positives: an exact search over two positions.
+"""Exact search for the most violated labelling of a measure of true and false positives.
 
-Only the ``tp`` best positives and the ``fp`` best negatives matter for a table ``(tp, fp)``, so the maximum over all
-labellings is one over two positions. It is found by branch and bound: rectangles of positions, each with an upper
-bound, are split until the best table stands alone. No table of all pairs of positions is ever made, except for small
-samples, where that is quickest.
+For a table ``(tp, fp)`` only the ``tp`` highest-scored positives and the ``fp`` highest-scored negatives matter, so the
+maximum over all labellings is a maximum over two positions. It is found by branch and bound: rectangles of positions,
+each with an upper bound, are split until only the best table remains. All pairs of positions are enumerated only for
+small samples, where this is fastest.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from rocmax._typing import Array, Index
 from rocmax.losses._cumulative import CumulativeScores
 
-# Up to this many tables, all are looked at.
+# Up to this number of tables, all are enumerated.
 _SMALL = 30_000
-# Rectangles are split into this many parts along each side.
+# Number of parts into which a rectangle is split along each side.
 _PARTS = 8
 
 
 class Plane(NamedTuple):
-    """An upper bound of the error on rectangles: ``level + tp_slope * (t - t1) + fp_slope * (f - f1)``."""
+    """Upper bound of the error on rectangles: ``level + tp_slope * (t - t1) + fp_slope * (f - f1)``."""
 
     level: Array
     tp_slope: Array
@@ -31,7 +31,7 @@ class Plane(NamedTuple):
 
 
 class TableError(Protocol):
-    """What the search needs to know of a measure: one minus it, and bounds on rectangles of tables."""
+    """Interface of a measure for the search: the error, and bounds of it on rectangles of tables."""
 
     def error(self, tp: Array, fp: Array) -> Array:
         """Return one minus the measure."""
@@ -40,11 +40,11 @@ class TableError(Protocol):
         """Return a plane above the error on each rectangle."""
 
     def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
-        """Return what false positives between two boundaries of one negative may be better than both ends."""
+        """Return candidates for ``fp`` between two boundaries of one negative that may be better than both ends."""
 
 
 class Table(NamedTuple):
-    """The best table: its value, and the weight of true and false positives."""
+    """Table with its value and the weights of the true and false positives."""
 
     value: float
     tp: float
@@ -80,7 +80,7 @@ def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: Cu
 
 
 class _Search:
-    """State of one search: the ladders and the best table so far."""
+    """State of a search: the sorted scores and the best table so far."""
 
     def __init__(
         self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
@@ -92,7 +92,7 @@ class _Search:
         self.best = Table(-np.inf, 0.0, 0.0)
 
     def refine(self, cells: Index) -> Index:
-        """Look at the corners of all cells, drop those that cannot hold more, and split the rest."""
+        """Evaluate the cells, drop those that cannot contain a better table, and split the rest."""
         t = self._positives.position(cells[:2])
         f = self._negatives.position(cells[2:])
         plane = self._measure.plane(*t, *f)
@@ -100,7 +100,7 @@ class _Search:
         j, gain_f = self._along(self._negatives, cells[2:], plane.fp_slope)
         bound = plane.level + gain_t - plane.tp_slope * t[0] + gain_f - plane.fp_slope * f[0]
         bound -= (self._positives.total[-1] + self._shift * self._m) / self._m
-        # The plane is close to the error, so its maximiser is a good guess.
+        # The plane is close to the error, so its maximiser is a good candidate.
         self._consider(i, j)
         cells = cells[:, bound > self.best.value + self._rounding]
         final = (cells[1] - cells[0] <= 1) & (cells[3] - cells[2] <= 1)
@@ -111,18 +111,18 @@ class _Search:
         return _split(cells[:, ~final])
 
     def _along(self, ladder: CumulativeScores, ends: Index, slope: Array) -> tuple[Index, Array]:
-        """Maximise gain plus slope times position between two boundaries; both are concave in the position."""
+        """Maximise gain plus slope times position between two boundaries; the sum is concave in the position."""
         i = np.clip(ladder.count_above(-slope * self._m - self._shift), *ends)
         position = ladder.position(i)
         return i, (ladder.total[i] + self._shift * position) / self._m + slope * position
 
     def _consider(self, i: Index, j: Index) -> None:
-        """Compare with the tables at boundaries."""
+        """Compare the best table with those at the given boundaries."""
         f = self._negatives.position(j)
         self._compare(i, f, self._negatives.total[j] + self._shift * f)
 
     def _look_inside(self, i: Index, j: Index) -> None:
-        """Compare with the tables that take a part of the negative behind boundary ``j``."""
+        """Compare the best table with those that include a part of the negative after boundary ``j``."""
         i, j = i[j < self._negatives.size], j[j < self._negatives.size]
         f1, f2 = self._negatives.position(j), self._negatives.position(j + 1)
         score = self._negatives.falling[j] + self._shift
@@ -141,10 +141,10 @@ class _Search:
 
 
 def _split(cells: Index) -> Index:
-    """Split each cell along both sides; neighbours share a boundary, so nothing between two boundaries is lost."""
+    """Split each cell along both sides; adjacent cells share a boundary, so the parts cover the cell."""
     parts = np.arange(_PARTS + 1)[:, None]
     t, f = (low + parts * (high - low) // _PARTS for low, high in (cells[:2], cells[2:]))
-    # Of a side that is shorter than the number of parts, the empty parts go; a side without length keeps one.
+    # If a side is shorter than the number of parts, empty parts are dropped; a side of length zero keeps one part.
     t_kept, f_kept = ((np.diff(e, axis=0) > 0) | ((e[-1] == e[0]) & (parts[1:] == 1)) for e in (t, f))
     kept = t_kept[:, None] & f_kept[None]
     sides = (t[:-1, None], t[1:, None], f[None, :-1], f[None, 1:])

@@ -1,4 +1,4 @@
-"""A loss of the ranking alone, held near given scores."""
+"""Scale-invariant loss with a penalty on the distance from given scores."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from rocmax.losses.base import BoundLoss
 
 
 class Anchored(BoundLoss):
-    r"""A loss of standardised scores plus a penalty on how far they move from an anchor.
+    r"""Loss of standardised scores plus a penalty on their distance from an anchor.
 
     .. math:: R(t) + \frac{\lambda}{2} \, \mathrm{Var}(t - t_0), \qquad t = s / \mathrm{sd}(s)
 
-    Shift and scale of the scores do not matter, so a bounded loss cannot gain by making all scores alike. For
-    standardised scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is measured in scores,
-    not in weights: it does not depend on how features are scaled, and without evidence in the data the scores stay
-    where they are.
+    The objective is invariant to shift and scale of the scores, so a bounded loss cannot be decreased by making all
+    scores equal. For standardised scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is
+    measured in scores, not in weights, so it does not depend on the scale of the features.
 
     Parameters
     ----------
     base : BoundLoss
-        The loss, with its labels; shift-invariant.
+        Shift-invariant loss, bound to labels.
     anchor : ndarray of shape (n_samples,)
-        The scores to stay near; standardised here.
+        Reference scores; they are standardised internally.
     strength : float
-        The factor of the penalty.
+        Strength :math:`\lambda` of the penalty.
     """
 
     def __init__(self, base: BoundLoss, anchor: Array, strength: float) -> None:
@@ -37,13 +36,13 @@ class Anchored(BoundLoss):
         self._anchor = self._standardized(anchor)[0]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and gradient; scores that all tie are as far from the anchor as scores without relation to it."""
+        """Return value and gradient; constant scores are standardised to zero."""
         standard, spread = self._standardized(self._checked(scores))
         value, gradient = self._base.value_and_gradient(standard)
         move = standard - self._anchor
         pull = self._strength * self._share * move
         slope = gradient + pull
-        # Only the part of the slope along which mean and spread stay the same reaches the scores.
+        # Project out the directions that change the mean or the standard deviation of the scores.
         slope -= self._share * (slope.sum() + float(slope @ standard) * standard)
         return value + 0.5 * float(pull @ move), slope / spread
 

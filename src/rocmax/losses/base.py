@@ -1,4 +1,4 @@
-"""The contract of a loss: scores in, one number and one coefficient per example out."""
+"""Base classes of the losses: functions of the scores with a value and one gradient coefficient per example."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rocmax._params import Parameters
 from rocmax._typing import Array, Index
 from rocmax.losses.growth import GrownCuts, Growth
 
-# What a bound loss knows of its sample, for losses that wrap another.
+# Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
 _SAMPLE = ("n_samples", "positive", "negative", "is_negative", "weight", "positive_weight", "m", "n")
 
 
 class Pairs(NamedTuple):
-    """Weighted pairs of examples, a sample of a loss's curvature.
+    """Weighted pairs of examples that sample the curvature of a loss.
 
     The Hessian of the loss in the scores is approximated by
     ``sum_k weight[k] * (e[first[k]] - e[second[k]]) (e[first[k]] - e[second[k]])'``.
-    A loss on pairs has a Hessian of this form (a weighted graph Laplacian), so a solver needs nothing else
-    to take a Newton step. Where a positive jumps over many negatives at once, pairs bound the Hessian from above.
+    A loss on pairs has a Hessian of this form (a weighted graph Laplacian), so the pairs are sufficient for a Newton
+    step. Where a positive moves past many negatives at once, the pairs give an upper bound of the Hessian.
     """
 
     first: Index
@@ -32,16 +32,16 @@ class Pairs(NamedTuple):
 
 
 class BoundLoss(ABC):
-    """A loss with its labels and weights: a function of the scores alone.
+    """Loss bound to labels and weights: a function of the scores.
 
-    A row of weight ``v`` counts as ``v`` copies of itself; a row of weight zero is absent.
+    A row of weight ``v`` counts as ``v`` copies; a row of weight zero is ignored.
 
     Attributes
     ----------
     n_samples : int
         Length of the score vector.
     positive, negative : ndarray of int
-        Rows of each class whose weight is not zero.
+        Rows of each class with non-zero weight.
     is_negative : ndarray of bool
         Whether a row is one of ``negative``.
     weight : ndarray
@@ -71,8 +71,8 @@ class BoundLoss(ABC):
         for rows, name in ((self.positive, "positive"), (self.negative, "negative")):
             if rows.size == 0:
                 raise ValueError(
-                    f"a loss on pairs needs both classes, and got one class: no {name} example of non-zero "
-                    f"weight among {labels.size} rows"
+                    f"y must contain both classes; got one class: no {name} example of non-zero weight among "
+                    f"{labels.size} rows"
                 )
         self.weight = weight
         self.positive_weight = weight[self.positive]
@@ -86,9 +86,9 @@ class BoundLoss(ABC):
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
         """Return the value at ``scores`` and the gradient of an affine minorant of a convex loss.
 
-        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``: the minorant certifies. The gradient
-        moves continuously where the loss has kinks of noticeable size, over a range of ``width`` in
-        the scores. ``width=0`` is the subgradient itself, which is also what a loss without such kinks returns.
+        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``, so the minorant is a valid lower bound. Where
+        the loss has large kinks, the gradient changes continuously over a range of ``width`` in the scores. With
+        ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
         """
         return self.value_and_gradient(scores)
 
@@ -97,54 +97,56 @@ class BoundLoss(ABC):
 
         ``width`` is that of :meth:`smoothed`. The sample is deterministic.
         """
-        raise TypeError(f"{type(self).__name__} has no curvature")
+        raise TypeError(f"{type(self).__name__} does not implement curvature")
 
     def tables(self) -> Array | None:
-        """Return rows of share, true and false positives: the mixture of labellings that the last call returned.
+        """Return rows of share, true and false positives: the mixture of labellings found by the last call.
 
         None for a loss that is not a maximum over labellings, or whose error is linear in them.
         """
         return None
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows and the loss on them alone, for rough work on a large sample.
+        """Return about ``size`` rows and the loss on these rows, for approximate computations on a large sample.
 
-        None if the sample is not much larger than that, or the loss cannot be thinned.
+        None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
         """
         return None
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
-        raise TypeError(f"{type(self).__name__} has no Hessian products")
+        raise TypeError(f"{type(self).__name__} does not implement Hessian products")
 
     def has(self, method: str) -> bool:
-        """Tell whether this loss implements an optional method: ``curvature``, ``hessian_product`` or ``split``."""
+        """Return whether this loss implements an optional method: ``curvature``, ``hessian_product`` or ``split``."""
         return getattr(type(self), method) is not getattr(BoundLoss, method)
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex bound losses whose difference is this loss."""
         if self.convex:
             return self, Zero(self.n_samples)
-        raise TypeError(f"{type(self).__name__} is not given as a difference of convex losses")
+        raise TypeError(f"{type(self).__name__} is not available as a difference of convex losses")
 
     def _checked(self, scores: ArrayLike) -> Array:
-        """Scores, checked, in double precision."""
+        """Return validated scores in double precision."""
         s = np.asarray(scores)
         if s.shape != (self.n_samples,):
-            raise ValueError(f"expected {self.n_samples} scores, one per label; got an array of shape {s.shape}")
+            raise ValueError(
+                f"scores must have shape ({self.n_samples},), one per label; got an array of shape {s.shape}"
+            )
         s = s.astype(np.float64, copy=False)
-        # The sum is infinite or NaN as soon as one score is; the slow look at the rows that count is only taken then.
+        # The sum is not finite if any score is not finite; only then are the rows of non-zero weight checked.
         if not np.isfinite(s.sum()) and not np.isfinite(s[self.weight > 0]).all():
-            raise ValueError("scores contain NaN or infinity; a loss needs finite scores")
+            raise ValueError("scores must be finite; got NaN or infinity")
         return s
 
     def _share_sample(self, other: BoundLoss) -> None:
-        """Take over the sample of another bound loss."""
+        """Copy the attributes of the sample from another bound loss."""
         for name in _SAMPLE:
             setattr(self, name, getattr(other, name))
 
     def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
-        """One coefficient per example from those of the positives and of some negatives."""
+        """Return one coefficient per example, from those of the positives and of some negatives."""
         gradient = np.zeros(self.n_samples)
         gradient[pos_rows] = pos_coef
         gradient[neg_rows] = neg_coef
@@ -152,20 +154,20 @@ class BoundLoss(ABC):
 
 
 class Loss(ABC):
-    """A loss before it meets labels: parameters and what a solver may assume.
+    """Parameters of a loss and the properties that a solver may assume.
 
     Attributes
     ----------
     convex : bool
-        Convex in the scores, so a solver can certify.
+        Whether the loss is convex in the scores, so that a solver can certify the optimum.
     smooth : bool
-        Continuously differentiable.
+        Whether the loss is continuously differentiable.
     shift_invariant : bool
-        Adding a constant to all scores changes nothing, so the coefficients sum to zero.
+        Whether the loss is invariant to adding a constant to all scores. The gradient coefficients then sum to zero.
     batch_unbiased : bool
-        The mean over random mini-batches estimates the value on all rows without bias.
+        Whether the mean over random mini-batches is an unbiased estimate of the value on all rows.
     has_curvature : bool
-        :meth:`BoundLoss.curvature` samples the Hessian, so that Newton steps are possible.
+        Whether :meth:`BoundLoss.curvature` samples the Hessian, so that Newton steps are possible.
     """
 
     convex: ClassVar[bool]
@@ -179,18 +181,18 @@ class Loss(ABC):
 
     @abstractmethod
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
-        """Attach labels (boolean or 0/1) and weights."""
+        """Bind the loss to labels (boolean or 0/1) and weights."""
 
     def with_intercept(self) -> Loss:
-        """Return the loss of scores that have an intercept of their own; the same loss, unless it has one inside."""
+        """Return the loss for scores that include an intercept; the same loss unless it optimises a shift itself."""
         return self
 
     def sum_scale(self, m: float, n: float) -> float:
-        """Return by what the sum that the loss is made of is divided, for ``m`` positives and ``n`` negatives."""
+        """Return the divisor that turns the sum into the loss, for ``m`` positives and ``n`` negatives."""
         return 1.0
 
     def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Return what cuts of the loss on some rows become when rows are added; None if they cannot be kept.
+        """Return cuts of the loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
 
         Parameters
         ----------
@@ -199,7 +201,7 @@ class Loss(ABC):
         tables : list of ndarray or None
             Tables of the cuts, see :meth:`BoundLoss.tables`.
         growth : Growth
-            The rows so far and the new ones.
+            The previous and the new rows.
 
         Returns
         -------
@@ -210,18 +212,18 @@ class Loss(ABC):
 
 
 class Zero(BoundLoss):
-    """The loss that is zero: what a convex loss subtracts from itself."""
+    """Zero loss, the subtracted part of a convex loss in a difference of convex losses."""
 
     def __init__(self, n_samples: int) -> None:
         self.n_samples = n_samples
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Zero and zeros."""
+        """Return zero and a vector of zeros."""
         return 0.0, np.zeros(self.n_samples)
 
 
 class Tilted(BoundLoss):
-    """``base(s) - tilt @ s + constant``: a loss plus an affine function, as in each step of CCCP."""
+    """Loss plus an affine function, ``base(s) - tilt @ s + constant``, as in each step of CCCP."""
 
     def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
         self._base, self._tilt, self._constant = base, tilt, constant
@@ -229,19 +231,19 @@ class Tilted(BoundLoss):
         self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and subgradient of the tilted loss."""
+        """Return value and subgradient of the tilted loss."""
         return self._add(scores, *self._base.value_and_gradient(scores))
 
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Affine minorant of the tilted loss."""
+        """Return an affine minorant of the tilted loss."""
         return self._add(scores, *self._base.smoothed(scores, width))
 
     def has(self, method: str) -> bool:
-        """Tell what the base implements."""
+        """Return whether the base loss implements an optional method."""
         return self._base.has(method)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
-        """Curvature of the base; an affine function has none."""
+        """Return the curvature of the base loss; the affine function adds none."""
         return self._base.curvature(scores, count, width)
 
     def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
@@ -252,10 +254,10 @@ class Tilted(BoundLoss):
 def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"labels need one dimension; got an array of shape {labels.shape}")
+        raise ValueError(f"labels must be one-dimensional; got an array of shape {labels.shape}")
     if labels.dtype != np.bool_:
         if not np.isin(labels, (0, 1)).all():
-            raise ValueError(f"labels of a loss are boolean or 0/1; got values {np.unique(labels)[:5]}")
+            raise ValueError(f"labels must be boolean or 0/1; got values {np.unique(labels)[:5]}")
         labels = labels.astype(bool)
     return labels
 
@@ -265,7 +267,7 @@ def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
         return np.ones(size)
     weight = np.array(sample_weight, dtype=np.float64)
     if weight.shape != (size,):
-        raise ValueError(f"sample_weight needs shape ({size},), one per label; got {weight.shape}")
+        raise ValueError(f"sample_weight must have shape ({size},), one per label; got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"sample_weight needs finite values >= 0; got {weight.min()} to {weight.max()}")
+        raise ValueError(f"sample_weight must be finite and >= 0; got {weight.min()} to {weight.max()}")
     return weight

@@ -1,4 +1,4 @@
-"""Losses for measures of the contingency table: F-beta, the G-mean, and any other function of it."""
+"""Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rocmax.losses._cumulative import CumulativeScores
 from rocmax.losses._worst_labelling import Plane, Table, best_table
 from rocmax.losses.base import BoundLoss, Loss
 
-# Copies into which weighted rows are taken apart for a measure of which nothing is known.
+# Maximum number of copies of weighted rows for a measure of unknown shape.
 _MOST_COPIES = 50_000_000
-# Tables along each side on which a measure is checked, and what counts as rounding there.
+# Grid points per axis on which a measure is checked, and the tolerance for rounding error.
 _GRID = 33
 _SLACK = 1e-12
 
@@ -28,15 +28,15 @@ class ContingencyLoss(Loss):
     .. math:: \max_{\bar y \in \{0,1\}^N} \; 1 - \mathrm{measure}(tp, fp)
               + \frac1m \sum_i (\bar y_i - y_i) s_i
 
-    with :math:`tp` and :math:`fp` the positives and negatives that :math:`\bar y` labels positive. The labels
-    :math:`\bar y_i = 1[s_i > 0]` are among those of the maximum, so the loss is at least the error of the
-    threshold 0, and it moves with a shift of the scores: :class:`~rocmax.losses.FreeShift` minimises over that.
+    with :math:`tp` and :math:`fp` the numbers of positives and negatives that :math:`\bar y` labels positive. The
+    maximum includes the labels :math:`\bar y_i = 1[s_i > 0]`, so the loss is an upper bound of the error at the
+    threshold 0. It depends on a shift of the scores; :class:`~rocmax.losses.FreeShift` minimises over the shift.
 
-    A subclass says what :meth:`measure` is. If it falls as ``tp`` falls and as ``fp`` grows, that is all that is
-    needed; where more is known of its shape, :meth:`plane` makes the search faster.
+    A subclass defines :meth:`measure`, which must not decrease with ``tp`` and must not increase with ``fp``. If more
+    is known about its shape, :meth:`plane` makes the search faster.
 
-    Weights that are whole numbers are numbers of copies, which may be labelled apart. Other weights may be
-    labelled in any part.
+    Integer weights are numbers of copies, and copies may get different labels. Rows with other weights may be labelled
+    positive in any fraction.
 
     References
     ----------
@@ -47,7 +47,7 @@ class ContingencyLoss(Loss):
     smooth: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
     batch_unbiased: ClassVar[bool] = False
-    # Whether the error is largest at the ends of a row of weight above 1, or `inside` tells where else.
+    # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
 
     @abstractmethod
@@ -59,16 +59,16 @@ class ContingencyLoss(Loss):
         return 1.0 - self.measure(tp, fp, m, n)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Return a plane above one minus the measure on rectangles of tables; by default from its monotony."""
+        """Return a plane above one minus the measure on rectangles of tables; by default a bound from monotonicity."""
         level = 1.0 - self.measure(t1, f2, m, n)
         return Plane(level, np.zeros_like(level), np.zeros_like(level))
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array | None:
-        """Return where in ``[f1, f2]`` one minus the measure plus ``slope * fp`` is largest; None: at an end."""
+        """Return the maximiser in ``[f1, f2]`` of one minus the measure plus ``slope * fp``; None if it is an end."""
         return None
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundContingency:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundContingency(self, y, sample_weight)
 
     def sum_scale(self, m: float, n: float) -> float:
@@ -77,7 +77,7 @@ class ContingencyLoss(Loss):
 
 
 class BoundContingency(BoundLoss):
-    """A :class:`ContingencyLoss` with its labels."""
+    """:class:`ContingencyLoss` bound to labels."""
 
     def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight)
@@ -91,7 +91,7 @@ class BoundContingency(BoundLoss):
             self._check_monotone()
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and subgradient from the most violated labelling."""
+        """Return value and subgradient, from the most violated labelling."""
         s = self._checked(scores)
         ladders = self.ladders(s)
         table = self.best(*ladders, 0.0)
@@ -115,13 +115,13 @@ class BoundContingency(BoundLoss):
     def coefficients(
         self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Table
     ) -> Array:
-        """Return the subgradient that a table gives: what it labels positive minus the positives, over ``m``."""
+        """Return the subgradient of a table: the predicted minus the true positive labels, divided by ``m``."""
         unit = 1.0 / self.m
         fp_level, fp_part = negatives.cut(table.fp)
         tp_level, tp_part = positives.cut(table.tp)
         added = (scores >= fp_level) & self.is_negative
         lost = (scores < tp_level) & self._is_positive
-        # Small integers first: they are an eighth of the memory.
+        # Use 8-bit integers first: they take an eighth of the memory.
         gradient = np.multiply(added.view(np.int8) - lost.view(np.int8), unit)
         if fp_part < 1.0:
             gradient[(scores == fp_level) & self.is_negative] = fp_part * unit
@@ -141,7 +141,7 @@ class BoundContingency(BoundLoss):
         return self._loss.plane(t1, t2, f1, f2, self.m, self.n)
 
     def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
-        """Return candidates between two boundaries of a negative; whole numbers where the weights are."""
+        """Return candidates between two boundaries of a negative; integers if the weights are integers."""
         best = None if self._plain else self._loss.inside(tp, f1, f2, score / self.m, self.m)
         if best is None:
             return ()
@@ -151,14 +151,14 @@ class BoundContingency(BoundLoss):
         name = type(self._loss).__name__
         if not self._whole:
             raise ValueError(
-                f"{name} needs weights that are whole numbers: nothing is known of the shape of its measure; got "
-                f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean take any weights"
+                f"sample_weight of {name} must be whole numbers, because the shape of its measure is unknown; got "
+                f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean accept any weights"
             )
         if self.m + self.n > _MOST_COPIES:
-            raise ValueError(f"{name} takes at most {_MOST_COPIES} copies of rows; got weights of {self.m + self.n:g}")
+            raise ValueError(f"the weights of {name} must sum to at most {_MOST_COPIES}; got {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
-        """Refuse a measure that is none on a grid of tables: the bounds of the search rest on it."""
+        """Raise ValueError if the measure is not finite, at most 1 and monotone on a grid; the search relies on it."""
         tp, fp = (np.linspace(0.0, weight, _GRID) for weight in (self.m, self.n))
         if self._whole:
             tp, fp = np.unique(np.rint(tp)), np.unique(np.rint(fp))
@@ -166,22 +166,26 @@ class BoundContingency(BoundLoss):
         name = type(self._loss).__name__
         odd = error[~np.isfinite(error)]
         if odd.size:
-            raise ValueError(f"the measure of {name} needs a finite value for every table; got {1.0 - odd[0]}")
+            raise ValueError(f"the measure of {name} must be finite for every table; got {1.0 - odd[0]}")
         if error.min() < -_SLACK:
-            raise ValueError(f"the measure of {name} needs to be at most 1; got {1.0 - error.min():g}")
+            raise ValueError(f"the measure of {name} must be at most 1; got {1.0 - error.min():g}")
         if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
-            raise ValueError(f"the measure of {name} needs to grow with true positives and fall with false positives")
+            raise ValueError(
+                f"the measure of {name} must not decrease with the true positives and must not increase with the "
+                "false positives"
+            )
 
 
 @dataclass(frozen=True)
 class Contingency(ContingencyLoss):
-    """The loss for a measure given as a function.
+    """Loss for a measure given as a function.
 
     Parameters
     ----------
     function : callable
-        ``function(tp, fp, m, n)``: the measure of ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives, for
-        arrays ``tp`` and ``fp``. It is at most 1, grows with ``tp`` and falls with ``fp``.
+        ``function(tp, fp, m, n)`` returns the measure for ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives
+        labelled positive, for arrays ``tp`` and ``fp``. It must be at most 1, increase with ``tp`` and decrease with
+        ``fp``.
 
     Examples
     --------
@@ -196,7 +200,7 @@ class Contingency(ContingencyLoss):
     function: Callable[[Any, Any, float, float], Any]
 
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
-        """Return the function's value."""
+        """Return the value of the function."""
         return np.asarray(self.function(tp, fp, m, n), dtype=np.float64)
 
 
@@ -206,14 +210,14 @@ class FBeta(ContingencyLoss):
 
     .. math:: \max_{\bar y} \; 1 - F_\beta + \frac1m \sum_i (\bar y_i - y_i) s_i
 
-    The error is convex in ``tp`` and concave in ``fp``, which makes the bounds of the search tight: after sorting, it
-    takes a few hundred evaluations.
+    The error is convex in ``tp`` and concave in ``fp``, so the bounds of the search are tight: after sorting, a few
+    hundred evaluations are sufficient.
 
     Parameters
     ----------
     beta : float, default=1.0
-        Weight of the recall, above 0. With 1 the measure is the harmonic mean of precision and recall; 2 weights the
-        recall more.
+        Weight of the recall, above 0. With 1 the measure is the harmonic mean of precision and recall; larger values
+        give more weight to recall.
 
     References
     ----------
@@ -231,7 +235,7 @@ class FBeta(ContingencyLoss):
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, bool) or not (0 < self.beta < np.inf):
-            raise ValueError(f"beta needs a finite value > 0; got {self.beta!r}")
+            raise ValueError(f"beta must be a finite number > 0; got {self.beta!r}")
 
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
         """Return F-beta."""
@@ -245,7 +249,7 @@ class FBeta(ContingencyLoss):
         return (1 + square) * (size - tp) / size**2, -(1 + square) * tp / size**2
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Chord in ``tp`` between the tangents in ``fp`` at its ends, bounded by a plane that is exact at ``t1``."""
+        """Return a plane above the chord in ``tp`` between the tangents in ``fp`` at its ends, exact at ``t1``."""
         level = 1.0 - self.measure(t1, f1, m, n)
         other = 1.0 - self.measure(t2, f1, m, n)
         square = self.beta**2
@@ -254,7 +258,7 @@ class FBeta(ContingencyLoss):
         return Plane(level, (other - level + steeper) / np.maximum(t2 - t1, 1e-300), at_t1)
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array:
-        """Where the derivative in ``fp`` vanishes."""
+        """Return the zero of the derivative in ``fp``."""
         square = self.beta**2
         falls = slope < 0
         root = np.sqrt((1 + square) * tp / np.where(falls, -slope, 1.0))
@@ -263,11 +267,11 @@ class FBeta(ContingencyLoss):
 
 @dataclass(frozen=True)
 class GMean(ContingencyLoss):
-    r"""Upper bound of one minus the geometric mean of the rates of both classes that are labelled right.
+    r"""Upper bound of one minus the geometric mean of the true-positive and the true-negative rate.
 
     .. math:: \max_{\bar y} \; 1 - \sqrt{\frac{tp}{m} \cdot \frac{n - fp}{n}} + \frac1m \sum_i (\bar y_i - y_i) s_i
 
-    The error is convex in ``tp`` and in ``fp``, so that planes through three corners bound it on rectangles.
+    The error is convex in ``tp`` and in ``fp``, so planes through three corners bound it on rectangles.
 
     References
     ----------
@@ -287,11 +291,11 @@ class GMean(ContingencyLoss):
         return np.sqrt(tp / m * np.maximum((n - fp) / n, 0.0))
 
     def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
-        """Return the derivatives of the G-mean in ``tp`` and in ``fp``; zero where it is zero itself."""
+        """Return the derivatives of the G-mean in ``tp`` and in ``fp``; zero where the G-mean is zero."""
         level = 0.5 * float(self.measure(np.asarray(tp), np.asarray(fp), m, n))
         return (level / tp, -level / (n - fp)) if level > 0 else (0.0, 0.0)
 
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Return the plane through three corners: bilinear interpolation of all four is nowhere above it."""
+        """Return the plane through three corners, which is above the bilinear interpolation of all four."""
         (origin, up), (_, far) = ([1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2))
         return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))

@@ -15,10 +15,10 @@ from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.contingency import BoundContingency, ContingencyLoss
 from rocmax.losses.growth import GrownCuts, Growth, grow_labels
 
-# Tables that a free shift looks at in one call, and keeps for the next.
+# Maximum number of tables evaluated in one call, and number of tables kept for the next call.
 _MOST_TABLES = 200
 _KEPT = 60
-# What counts as rounding.
+# Tolerance for rounding error.
 _SLACK = 1e-12
 
 
@@ -26,8 +26,8 @@ _SLACK = 1e-12
 class FreeShift(Loss):
     r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
 
-    This is what a linear model with an unpenalised intercept pays. It is convex and does not change with a shift,
-    so that solvers need no intercept.
+    This is the loss of a linear model with an unpenalised intercept. It is convex and invariant to a shift of the
+    scores, so solvers do not need an intercept.
 
     Parameters
     ----------
@@ -47,19 +47,19 @@ class FreeShift(Loss):
     batch_unbiased: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundFreeShift(self.base.bind(y, sample_weight))
 
     def with_intercept(self) -> ContingencyLoss:
-        """Return the loss of scores that are shifted already."""
+        """Return the loss for scores that include the shift."""
         return self.base
 
     def sum_scale(self, m: float, n: float) -> float:
-        """Return that of the loss that is shifted."""
+        """Return the divisor of the base loss."""
         return self.base.sum_scale(m, n)
 
     def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Draw the labellings of the cuts together with the best ones of the new rows."""
+        """Combine the labellings of the cuts with the best labellings of the new rows."""
         added = None
         if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
             bound = self.bind(growth.positive)
@@ -68,9 +68,10 @@ class FreeShift(Loss):
 
 
 class BoundFreeShift(BoundLoss):
-    """:class:`FreeShift` with its labels.
+    """:class:`FreeShift` bound to labels.
 
-    The subgradient mixes the two labellings between which the best shift lies, so that the coefficients sum to zero.
+    The subgradient is a mixture of the two labellings that are optimal on either side of the best shift, so the
+    coefficients sum to zero.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class BoundFreeShift(BoundLoss):
         self._tables = [(0.0, 0.0), (self.m, self.n)]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value at the best shift, and a subgradient."""
+        """Return the value at the best shift and a subgradient."""
         s = self._checked(scores)
         ladders = self._base.ladders(s)
         low, high, self.shift = self._bracket(*ladders)
@@ -99,15 +100,15 @@ class BoundFreeShift(BoundLoss):
         return low.value, gradient
 
     def tables(self) -> Array:
-        """Return the two tables of the last call with their shares; on average they label as many as are positive."""
+        """Return the two tables of the last call with their shares; on average they label ``m`` rows positive."""
         return self._mixture
 
     def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
-        """Return the two tables, valued at the best shift, that label fewer and more rows than there are positives.
+        """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
 
-        Each table is a line in the shift; the largest of them is convex. At the lowest point of the lines known so far
-        the next table is looked for, until there is none above. Scores move little from call to call, so the tables
-        of former calls are kept.
+        Each table is a linear function of the shift, and their maximum is convex. Each iteration searches for the most
+        violated table at the minimum of the maximum of the known lines, until no table is above it. Scores change
+        little between calls, so the tables of previous calls are kept.
         """
         tp, fp = np.array(self._tables).T
         slope = (tp + fp - self.m) / self.m
@@ -118,7 +119,7 @@ class BoundFreeShift(BoundLoss):
             shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
             level = float(value[low] + slope[low] * shift)
             table = self._base.best(positives, negatives, shift)
-            # With scores so large that rounding is above the tolerance, a known table comes up again.
+            # If the scores are so large that rounding error exceeds the tolerance, a known table is found again.
             known = ((tp == table.tp) & (fp == table.fp)).any()
             if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
                 break
@@ -127,13 +128,13 @@ class BoundFreeShift(BoundLoss):
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
-        # The first two, the empty and the full table, are always needed.
+        # The first two tables, the empty and the full one, are always kept.
         self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
         return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
 
 
 def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:
-    """Return a falling and a rising line that cross at the lowest point of the largest of all lines."""
+    """Return a decreasing and an increasing line that cross at the minimum of the maximum of all lines."""
     low, high = 0, 1
     for _ in range(value.size):
         shift = (value[low] - value[high]) / (slope[high] - slope[low])

@@ -1,25 +1,25 @@
-r"""Cuts of a loss on some rows, made into cuts of the loss on those rows and more.
+r"""Extension of cuts of a loss to additional rows.
 
-A cut is the value of one choice among those of which the loss is the maximum: which labels, or which pairs. A choice
-for the rows so far and any choice for the new rows are together a choice for all rows, so they give a cut of the larger
-problem, once its terms are scaled for the new numbers of positives and negatives. With ``'`` for all rows, ``S`` for
-those so far and ``N`` for the new ones:
+The loss is a maximum over choices of labels or pairs, and a cut is the value of one choice. A choice for the previous
+rows and any choice for the new rows together are a choice for all rows. They give a cut of the larger problem after its
+terms are scaled for the new numbers of positives and negatives. With ``'`` for all rows, ``S`` for the previous rows
+and ``N`` for the new rows:
 
 - Labels of which ``k`` are positive (precision at k, break-even point): labels of :math:`S` with :math:`k_S` positive
   ones and the best labels of :math:`N`, at the current weights, with :math:`k' - k_S`. The error :math:`1 - tp/k'` and
   the reference are those of all rows.
 - Any labels (F-beta, G-mean at the best shift): a cut is a mixture of labellings that on average label :math:`m` rows.
-  It is drawn together with the best such mixture for :math:`N`, so that on average :math:`m'` rows are labelled. The
-  error is that of the summed tables, with :math:`m'` and :math:`n'`.
+  It is coupled with the best such mixture for :math:`N`, so that on average :math:`m'` rows are labelled. The error is
+  that of the summed tables, with :math:`m'` and :math:`n'`.
 - Pairs (AUC, partial AUC from 0): pairs of :math:`S` are pairs of all rows, and :math:`b_S = \beta n_S` negatives may
-  be in a window of :math:`b'`, so :math:`m' b' R' \ge m_S b_S R_S`. Pairs with a new row are left out: they would have
-  to use the same negatives in the window, which a cut does not tell.
+  be in a window of :math:`b'`, so :math:`m' b' R' \ge m_S b_S R_S`. Pairs with a new row are excluded: they would have
+  to use the same negatives in the window, which a cut does not record.
 
-The first two stay nearly as high as they were if the next optimum is near. The third sinks by the share of the new
-pairs; the Newton steps that those losses allow hardly need it.
+Cuts of the first two kinds remain nearly tight if the new optimum is close to the previous one. Cuts of the third kind
+become weaker by the share of the new pairs; these losses allow Newton steps, which depend little on the cuts.
 
-A partial AUC from above 0 has no such cuts: its first ranks are charged without a margin, and which rows they are
-changes with the new ones.
+A partial AUC with ``min_fpr > 0`` has no such cuts: its first ranks enter without a margin, and the rows at these ranks
+change when rows are added.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rocmax.losses._cumulative import CumulativeScores
 
 
 class Growth(NamedTuple):
-    """Numbers of positives and negatives so far, and labels and scores of the new rows at the current weights."""
+    """Numbers of previous positives and negatives, and labels and scores of the new rows at the current weights."""
 
     m_old: int
     n_old: int
@@ -53,7 +53,7 @@ class Growth(NamedTuple):
 
 
 class GrownCuts(NamedTuple):
-    """What the cuts of the rows so far become, in terms of scores.
+    """Cuts of the previous rows, extended to all rows, in terms of scores.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class GrownCuts(NamedTuple):
     tables : list
         The new tables, see :meth:`~rocmax.losses.BoundLoss.tables`.
     of_classes : ndarray of shape (2,)
-        What each row so far adds to all gradients, negatives first.
+        Term that each previous row adds to all gradients; first for negatives, then for positives.
     of_rows : ndarray of shape (n_new,), default=None
-        What each new row adds to all gradients; None if nothing is added at all.
+        Term that each new row adds to all gradients; None if all terms are zero.
     """
 
     share: float
@@ -106,10 +106,10 @@ def grow_labels(
     growth: Growth,
     added: tuple[Array, Array] | None,
 ) -> GrownCuts:
-    """Draw mixtures of labellings together with the best mixture for the new rows.
+    """Couple mixtures of labellings with the best mixture for the new rows.
 
-    ``added`` are the subgradient and the tables of the loss on the new rows alone; None if they have one class, for
-    which the true labels are taken.
+    ``added`` contains the subgradient and the tables of the loss on the new rows; None if the new rows have only one
+    class, in which case the true labels are used.
     """
     m_new = float(np.count_nonzero(growth.positive))
     mixture = np.array([(1.0, m_new, 0.0)]) if added is None else added[1]
@@ -120,11 +120,11 @@ def grow_labels(
 
 
 def couple(first: Array, second: Array) -> Array:
-    """Draw two mixtures of tables together, those that label few rows with each other; return the sums."""
+    """Couple two mixtures of tables in order of the number of labelled rows, and return the mixture of the sums."""
     (one, at), (two, by) = (_cumulated(mixture) for mixture in (first, second))
     ends = np.union1d(at, by)
     share = np.diff(ends, prepend=0.0)
-    # Slivers are rounding.
+    # Tiny shares are rounding error.
     ends, share = ends[share > 1e-12], share[share > 1e-12]
     i, j = (np.minimum(np.searchsorted(line, ends), line.size - 1) for line in (at, by))
     return np.column_stack([share / share.sum(), one[i, 1:] + two[j, 1:]])

@@ -1,4 +1,4 @@
-"""Losses on all pairs of a positive and a negative: surrogates of the full AUC."""
+"""Losses on all pairs of a positive and a negative example: surrogates of the full AUC."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rocmax.losses.partial_auc import BoundConvex
 
 @dataclass(frozen=True)
 class PairwiseHinge(Loss):
-    r"""Mean hinge over all pairs, the surrogate of SVM-AUC.
+    r"""Mean hinge loss over all pairs, the surrogate loss of SVM-AUC.
 
     .. math:: \frac{1}{mn} \sum_{i,j} \bigl(1 - (s_i - z_j)\bigr)_+
 
-    It is :class:`PartialAUCTight` on the window [0, 1]. O(N log N).
+    It equals :class:`PartialAUCTight` on the window [0, 1]. The cost is O(N log N).
 
     References
     ----------
@@ -41,7 +41,7 @@ class PairwiseHinge(Loss):
     has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, 0.0, 1.0)
 
     def sum_scale(self, m: float, n: float) -> float:
@@ -55,11 +55,11 @@ class PairwiseHinge(Loss):
 
 @dataclass(frozen=True)
 class PairwiseSquaredHinge(Loss):
-    r"""Mean squared hinge over all pairs (the loss of BAM).
+    r"""Mean squared hinge loss over all pairs, the loss of the batch method BAM.
 
     .. math:: \frac{1}{mn} \sum_{i,j} \bigl(1 - (s_i - z_j)\bigr)_+^2
 
-    Value, gradient and Hessian products by sorting and prefix sums, O(N log N).
+    The value, the gradient and Hessian products are computed by sorting and prefix sums in O(N log N).
 
     References
     ----------
@@ -81,17 +81,17 @@ class PairwiseSquaredHinge(Loss):
         return m * n
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSquaredHinge:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundSquaredHinge(y, sample_weight)
 
 
 class BoundSquaredHinge(BoundLoss):
-    """:class:`PairwiseSquaredHinge` with its labels."""
+    """:class:`PairwiseSquaredHinge` bound to labels."""
 
     smooth = True
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and gradient from the first three moments of the active negatives of each positive."""
+        """Return value and gradient, from the first three moments of the active negatives of each positive."""
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, 0.0, self.n)
@@ -109,7 +109,7 @@ class BoundSquaredHinge(BoundLoss):
         return float(value), self._scatter(self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the generalised Hessian in the scores; pairs on the kink are left out."""
+        """Return ``v -> H v`` for the generalised Hessian in the scores; pairs at the kink are excluded."""
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, 0.0, self.n)

@@ -1,4 +1,4 @@
-"""Hinge surrogates of the partial AUC: tight and structural (convex), pairwise hinge (a difference of convex)."""
+"""Hinge surrogates of the partial AUC: tight and structural (convex), pairwise (a difference of convex losses)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class PartialAUCTight(_WindowLoss):
 
     .. math:: \frac{1}{m(b-a)} \sum_i \max_{0 \le r \le b} \sum_{j \le r} \bigl(1[j > a] - (s_i - z_j)\bigr).
 
-    Ranks are real numbers: a negative that straddles an end of the window counts in part. For ``min_fpr=0`` it
-    is the pairwise hinge on the negatives in the window. O(N + k log k) for ``k`` negatives up to the end of the
-    window: the rest is not sorted.
+    Ranks are real numbers: a negative that straddles an end of the window counts in part. For ``min_fpr=0`` the loss
+    is the pairwise hinge on the negatives in the window. The cost is O(N + k log k) for ``k`` negatives up to the end
+    of the window; the remaining negatives are not sorted.
 
     Parameters
     ----------
@@ -72,19 +72,18 @@ class PartialAUCTight(_WindowLoss):
     has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr)
 
     def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Scale the cuts of a window from 0; the first ranks of another one change with new rows."""
+        """Scale the cuts if ``min_fpr=0``; otherwise the first ranks change with new rows, and cuts cannot be kept."""
         return grow_pairs(self.sum_scale, offset, growth) if self.min_fpr == 0 else None
 
 
 class PartialAUCStructural(_WindowLoss):
     r"""Structural-SVM surrogate of the partial AUC, looser than the tight one.
 
-    The same as :class:`PartialAUCTight` with ``r`` running up to ``n``; the negatives beyond the window have
-    margin 0 again:
+    It equals :class:`PartialAUCTight` with ``r`` up to ``n``; the negatives beyond the window have margin 0:
 
     .. math:: \frac{1}{m(b-a)} \sum_i \max_{0 \le r \le n} \sum_{j \le r} \bigl(1[a < j \le b] - (s_i - z_j)\bigr).
 
@@ -112,7 +111,7 @@ class PartialAUCStructural(_WindowLoss):
     has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, beyond=True)
 
 
@@ -148,14 +147,14 @@ class PartialAUCHinge(_WindowLoss):
     smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
-        """Attach labels and weights; with ``min_fpr=0`` this is the tight loss, and convex."""
+        """Bind the loss to labels and weights; with ``min_fpr=0`` this is the tight loss, and convex."""
         if self.min_fpr == 0:
             return BoundConvex(y, sample_weight, 0.0, self.max_fpr)
         return BoundHinge(y, sample_weight, self.min_fpr, self.max_fpr)
 
 
 class _WindowBound(BoundLoss):
-    """A loss that charges each positive with the negatives of the first ranks, up to a rank of its own."""
+    """Loss in which each positive is compared with the top-ranked negatives, up to a rank that depends on it."""
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float) -> None:
         super().__init__(y, sample_weight)
@@ -163,10 +162,10 @@ class _WindowBound(BoundLoss):
         self.norm = self.m * (self.b - self.a)
 
     def _charge(self, pieces: Pieces, rows: Index, charges: list[tuple[Index, Array]], first: int = 0) -> Array:
-        """Gradient when positives are charged with the pieces ``first:end``.
+        """Return the gradient if each positive is paired with the pieces ``first:end``.
 
-        ``charges`` holds pairs of ``end`` and the weight of the charge, each an array over the positives in ``rows``;
-        all other positives are charged with the whole window.
+        ``charges`` contains pairs of ``end`` and a weight, each an array over the positives in ``rows``; all other
+        positives are paired with the whole window.
         """
         count = prefix(pieces.weight)
         coefficient = self.positive_weight * (count[pieces.stop] - count[first])
@@ -183,9 +182,9 @@ class _WindowBound(BoundLoss):
 
 
 class BoundConvex(_WindowBound):
-    """The tight and, with ``beyond=True``, the structural loss with their labels.
+    """Tight loss or, with ``beyond=True``, structural loss, bound to labels.
 
-    Window [0, 1] is the pairwise hinge of the full AUC.
+    With the window [0, 1] it is the pairwise hinge loss for the full AUC.
     """
 
     def __init__(
@@ -201,14 +200,15 @@ class BoundConvex(_WindowBound):
         self.has_kinks = self.a > 0 or self.b < self.n
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and subgradient by searches in the sorted window and prefix sums."""
+        """Return value and subgradient, by searches in the sorted window and prefix sums."""
         return self.smoothed(scores, 0.0)
 
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Affine minorant that is soft, over ``width`` in the scores, in two choices.
+        """Return an affine minorant in which two choices are smoothed over ``width`` in the scores.
 
-        Which negatives are inside the window: any selection with shares in [0, 1] that holds at most ``b`` gives a
-        valid minorant. Where a positive stops, left of the window or beyond its start: so does any mixture of ranks.
+        The first is the selection of the negatives inside the window: any shares in [0, 1] with a sum of at most ``b``
+        give a valid minorant. The second is the rank of each positive, left of the window or inside it: any mixture of
+        ranks gives a valid minorant.
         """
         s = self._checked(scores)
         pos = s[self.positive]
@@ -221,7 +221,7 @@ class BoundConvex(_WindowBound):
             charges.append((early, weight * (1.0 - share)))
         total = float(weight @ value)
         if rows.size < pos.size:
-            # For the others the maximum is at the end of the window, and linear in their scores.
+            # For the other positives the maximum is at the end of the window and linear in their scores.
             count, moment = pieces.cumulated()
             others = self.m - float(weight.sum())
             scores_sum = float(self.positive_weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
@@ -230,10 +230,10 @@ class BoundConvex(_WindowBound):
         return float(total) / self.norm, self._charge(pieces, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
-        """Return the positives that need a search, in ascending order, and the score from which they do.
+        """Return the positives that require a search, in ascending order, and the lowest score that requires one.
 
-        A positive so far down that every negative of the window still adds something stops at its end; with a small
-        window those are most. Searches for sorted keys are several times faster.
+        For a low-scored positive, all negatives in the window contribute and no search is needed; with a small window
+        this is the case for most positives. Searches for sorted keys are several times faster.
         """
         if self.beyond or pieces.weight.size == 1:
             return np.argsort(pos), -np.inf
@@ -245,11 +245,11 @@ class BoundConvex(_WindowBound):
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs at each of the kinks of the loss.
 
-        The hinge bends where ``s_i - z_j = 1``: the density of pairs there, times their outer products. The
-        selection of negatives bends where ``z`` passes the score of rank ``b``: the density of negatives there, times
-        their covariance, which is half the mean outer product of their differences. With ``min_fpr > 0`` a positive
-        also jumps from one rank to another: the density of positives about to jump, times the outer product with
-        the negatives they jump over.
+        The hinge has a kink at ``s_i - z_j = 1``; its curvature is the density of pairs there times their outer
+        products. The selection of negatives has a kink where ``z`` equals the score of rank ``b``; its curvature is the
+        density of negatives there times their covariance, which is half the mean outer product of their differences.
+        With ``min_fpr > 0`` the rank of a positive can also jump; the curvature is the density of positives close to a
+        jump times the outer product with the negatives in between.
         """
         s = self._checked(scores)
         pos = s[self.positive]
@@ -261,7 +261,7 @@ class BoundConvex(_WindowBound):
         inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
         in_window = (share >= 0.5) & ~beyond
         part = max(count // 2, 1)
-        # A positive that stops outside the window bends where the margin is 0, not 1.
+        # For a positive whose rank is outside the window, the kink is at margin 0, not 1.
         parts = [self._kink_pairs(order, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)]
         if beyond.any():
             outside = prefix(pieces.row_weight) - inside
@@ -273,7 +273,7 @@ class BoundConvex(_WindowBound):
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Take every k-th positive and every l-th negative; a narrow window would be left with too few."""
+        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
         if self.n_samples < 3 * size or self.a > 0 or self.b < 0.05 * self.n:
             return None
         kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
@@ -289,8 +289,8 @@ class BoundConvex(_WindowBound):
         """Return two ranks for each positive, the share of the first, and the value.
 
         The sum over ranks is concave left of the window, inside it and right of it, so each part has one candidate:
-        the last negative that still adds something. The candidates inside and right of the window meet at its end,
-        so only the choice between them and the one left of the window needs smoothing.
+        the last negative with a positive contribution. The candidates inside and right of the window coincide at its
+        end, so only the choice between them and the candidate left of the window is smoothed.
         """
         count, moment = pieces.cumulated()
         from_origin = pos - pieces.origin
@@ -299,8 +299,8 @@ class BoundConvex(_WindowBound):
         value = moment[late] - (from_origin - 1.0) * count[late] - count[start]
         if self.beyond:
             rank = pieces.count_above(pos, stop)
-            rival = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
-            late, value = np.where(rival > value, rank, late), np.maximum(value, rival)
+            right_value = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
+            late, value = np.where(right_value > value, rank, late), np.maximum(value, right_value)
         if not start:
             return late, np.zeros_like(late), np.ones(pos.size), value
         early = pieces.count_above(pos, 0, start)
@@ -323,14 +323,14 @@ class BoundConvex(_WindowBound):
         half: float,
         count: int,
     ) -> Pairs:
-        """Pairs of the positives in ``member`` with negatives within ``half`` of their kink, weighted by ``line``."""
+        """Sample pairs of positives in ``member`` and negatives within ``half`` of their kink, weighted by ``line``."""
         low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
         i, j, mass = sample_bands(self.positive_weight[order] * member, low, high, line, count)
         weight = mass / (2 * half * self.norm * max(i.size, 1))
         return Pairs(self.positive[order[i]], pieces.rows[j], np.full(i.size, weight))
 
     def _selection_pairs(self, order: Index, pos: Array, s: Array, pieces: Pieces, half: float, count: int) -> Pairs:
-        """Pairs of negatives whose places around the end of the window are about to change."""
+        """Sample pairs of negatives close to the end of the window."""
         end = pieces.score[pieces.stop - 1]
         band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
         bends = (pos - 1.0 < end) & (pos >= end) if self.beyond else pos - 1.0 < end
@@ -353,7 +353,7 @@ class BoundConvex(_WindowBound):
         if line[-1] == 0:
             return no_pairs()
         i = systematic(line, count)
-        # The negatives jumped over are taken evenly, by a step that never repeats.
+        # The negatives in between are sampled evenly, with a golden-ratio sequence.
         place = over[early[i]] + ((np.arange(count) * 0.6180339887498949) % 1.0) * jump[i]
         row_line = prefix(pieces.window_row_weights())
         j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
@@ -362,7 +362,7 @@ class BoundConvex(_WindowBound):
 
 
 class BoundHinge(_WindowBound):
-    """:class:`PartialAUCHinge` with its labels and a window that starts above zero."""
+    """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
 
     convex = False
 
@@ -372,7 +372,7 @@ class BoundHinge(_WindowBound):
         self._plus.norm = self._minus.norm = self.norm
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and generalised gradient by one search in the sorted window."""
+        """Return value and generalised gradient, by one search in the sorted window."""
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, self.a, self.b)
@@ -391,6 +391,6 @@ class BoundHinge(_WindowBound):
 
 
 def _bandwidth(pos: Array, neg: Array) -> float:
-    """Half-width of the bands in which densities are measured, from the spread of the scores."""
+    """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
     spread = float(np.sqrt(pos.var() + neg.var()))
     return 0.2 * spread if spread > 0 else 1.0

@@ -23,19 +23,19 @@ class PrecisionAtK(Loss):
               + \frac{1}{\min(k, m)} \Bigl( \sum_i \bar y_i s_i - \sum_i r_i s_i \Bigr)
 
     The reference :math:`r` is the mean over all best labellings: those with ``k`` of the positives, or all positives
-    and ``k - m`` negatives. So :math:`r_i = \min(1, k/m)` for positives and :math:`\max(0, (k-m)/n)` for
-    negatives. The loss is convex, does not change with a shift of the scores, and bounds the error from above: the
-    top ``k`` are among the labellings, and no mean of sums of ``k`` scores is above their sum.
+    and ``k - m`` negatives. Hence :math:`r_i = \min(1, k/m)` for positives and :math:`\max(0, (k-m)/n)` for
+    negatives. The loss is convex and shift-invariant. It is an upper bound of the error, because the top ``k`` rows are
+    one of the labellings and no mean of sums of ``k`` scores exceeds the sum of the ``k`` highest scores.
 
-    With ``reference="positives"``, :math:`r_i = y_i` and the factor :math:`1/m`, as in the papers. That one is not
-    shift-invariant and not bounded below unless ``k = m``.
+    With ``reference="positives"``, :math:`r_i = y_i` and the factor is :math:`1/m`, as in the papers. This version is
+    neither shift-invariant nor bounded below unless ``k = m``.
 
     Parameters
     ----------
     k : int or float
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
     reference : {"best", "positives"}, default="best"
-        What the labellings are compared with.
+        Reference labelling: the mean of the best labellings, or the true labels.
 
     References
     ----------
@@ -60,19 +60,19 @@ class PrecisionAtK(Loss):
     def __post_init__(self) -> None:
         check_top(self.k)
         if self.reference not in ("best", "positives"):
-            raise ValueError(f'reference needs to be "best" or "positives"; got {self.reference!r}')
+            raise ValueError(f'reference must be "best" or "positives"; got {self.reference!r}')
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
-        """Whether a shift of all scores changes nothing."""
+        """Whether the loss is invariant to a shift of all scores."""
         return self.reference == "best"
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundTop(y, sample_weight, self.k, self.reference)
 
     def sum_scale(self, m: float, n: float) -> float:
-        """Return the weight of the rows that are labelled positive, or of the positives if those are fewer."""
+        """Return the weight of the rows labelled positive, or of the positives if it is smaller."""
         return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
 
     def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
@@ -89,7 +89,7 @@ class BreakEven(Loss):
 
     .. math:: \max_{|\bar y| = m} \; 1 - \frac{tp}{m} + \frac1m \sum_i (\bar y_i - y_i) s_i
 
-    It is :class:`PrecisionAtK` with ``k = m``, where precision and recall meet, and where both references agree.
+    It equals :class:`PrecisionAtK` with ``k = m``, where precision equals recall and both references are the same.
 
     References
     ----------
@@ -107,7 +107,7 @@ class BreakEven(Loss):
     batch_unbiased: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundTop(y, sample_weight, None, "best")
 
     def sum_scale(self, m: float, n: float) -> float:
@@ -120,12 +120,12 @@ class BreakEven(Loss):
 
 
 class BoundTop(BoundLoss):
-    """:class:`PrecisionAtK` with its labels; ``k=None`` stands for the weight of the positives.
+    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives.
 
     Attributes
     ----------
     k : float
-        Weight of the rows at the top.
+        Total weight of the top rows.
     """
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
@@ -142,14 +142,14 @@ class BoundTop(BoundLoss):
         self._reference = self.weight * np.where(self.is_negative, of_negatives, of_positives)
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and subgradient from the ``k`` highest scores, those of positives lowered by the margin."""
+        """Return value and subgradient, from the ``k`` highest scores after subtracting the margin from positives."""
         s = self._checked(scores)
         # Labelling a positive lowers the error by 1 / k.
         lowered = s.copy()
         lowered[self.positive] -= 1.0 / (self.k * self._scale)
         taken, level = self._labelled(lowered)
         taken *= self.weight
-        # Differences to the level keep the sums small; both sides weigh what they weigh.
+        # Differences from the level keep the sums small; the level is added back with the total weight of each side.
         labelled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
         referred = float(self._reference @ np.where(self._reference > 0, s - level, 0.0))
         referred += float(self._reference.sum()) * level
@@ -164,9 +164,9 @@ class BoundTop(BoundLoss):
 
 
 def label_top(scores: Array, k: float, weight: Array | None = None) -> tuple[Array, float]:
-    """Return which share of each row is labelled positive if the top of weight ``k`` is, and the lowest score there.
+    """Return the share of each row in the top rows of total weight ``k``, and the lowest score among them.
 
-    Tied rows are labelled alike.
+    Tied rows get equal shares.
     """
     level, part = CumulativeScores(scores.copy(), weight).cut(k)
     return np.where(scores == level, part, (scores > level).astype(np.float64)), level

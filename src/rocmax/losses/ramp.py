@@ -1,4 +1,4 @@
-"""A bounded surrogate of the partial AUC: a smooth step on the pairs in the window."""
+"""Bounded surrogate of the partial AUC: a smooth step function on the pairs in the window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rocmax.losses.base import BoundLoss, Loss
 
 @dataclass(frozen=True)
 class PartialAUCRamp(Loss):
-    r"""Mean of a smooth step over the pairs in the window: bounded, so it cannot collapse; not convex.
+    r"""Mean of a smooth step function over the pairs in the window; bounded and not convex.
 
     .. math:: \frac{1}{m(b-a)} \sum_i \sum_{a < j \le b} \varphi\bigl((s_i - z_j - \text{margin}) / h\bigr)
 
@@ -33,8 +33,8 @@ class PartialAUCRamp(Loss):
     width : float, default=1.0
         Length of the step in the scores.
     margin : float, default=None
-        Score difference at the middle of the step. The default, ``width / 2``, makes the loss an upper bound of
-        ``1 - partial AUC``; 0 counts a tie as one half, like the measure itself.
+        Score difference at the middle of the step. None uses ``width / 2``, which makes the loss an upper bound of
+        ``1 - partial AUC``; 0 counts a tie as one half, as the measure does.
 
     Examples
     --------
@@ -56,18 +56,18 @@ class PartialAUCRamp(Loss):
     def __post_init__(self) -> None:
         check_window(self.min_fpr, self.max_fpr)
         if not (0 < self.width < np.inf):
-            raise ValueError(f"width needs a finite value > 0; got {self.width!r}")
+            raise ValueError(f"width must be a finite number > 0; got {self.width!r}")
         if self.margin is not None and not np.isfinite(self.margin):
-            raise ValueError(f"margin needs a finite value or None; got {self.margin!r}")
+            raise ValueError(f"margin must be a finite number or None; got {self.margin!r}")
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundRamp:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         margin = self.width / 2 if self.margin is None else self.margin
         return BoundRamp(y, sample_weight, self.min_fpr, self.max_fpr, self.width / 2, margin)
 
 
 class BoundRamp(BoundLoss):
-    """:class:`PartialAUCRamp` with its labels; ``half`` is half the width of the step."""
+    """:class:`PartialAUCRamp` bound to labels; ``half`` is half the width of the step."""
 
     convex = False
 
@@ -85,13 +85,13 @@ class BoundRamp(BoundLoss):
         self.half, self.margin = half, margin
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value and gradient: each positive meets three ranges of sorted negatives."""
+        """Return value and gradient; for each positive, the sorted negatives fall into three ranges."""
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, self.a, self.b)
         inside = slice(pieces.start, pieces.stop)
         score, weight = pieces.score[inside], pieces.weight[inside]
-        # Below the window the step is 1 for every pair, above it 0; only the positives between need a search.
+        # The step is 1 for all pairs of a low positive and 0 for all pairs of a high one; only the rest are searched.
         middle_score = pos - self.margin
         below = middle_score <= score[-1] - self.half
         near = np.flatnonzero(~below & (middle_score < score[0] + self.half))
@@ -108,7 +108,7 @@ class BoundRamp(BoundLoss):
         return (total + float(v @ value)) / norm, gradient
 
     def _near(self, middle_score: Array, v: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
-        """Value and slope for each positive, and slope for each negative of the window."""
+        """Return value and slope for each positive, and slope for each negative in the window."""
         if middle_score.size == 0:
             return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
@@ -130,10 +130,10 @@ class BoundRamp(BoundLoss):
 
     @staticmethod
     def _pull(v: Array, x: Array, d: Array, low: Index, middle: Index, high: Index) -> Array:
-        """Sum of ``-phi'(x_i - d_j)`` over the positives, for each negative of the window.
+        """Return the sum of ``-phi'(x_i - d_j)`` over the positives, for each negative in the window.
 
-        A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right one: linear in ``d_j``,
-        so two running sums over the ends of the ranges suffice.
+        A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right range. Both are linear in
+        ``d_j``, so two cumulative sums over the ends of the ranges are sufficient.
         """
 
         def running(at_low: Array, at_middle: Array, at_high: Array) -> Array:
@@ -146,9 +146,9 @@ class BoundRamp(BoundLoss):
 
 
 def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
-    """Shorten the gaps between scores that are so long that no step reaches across.
+    """Shorten gaps between scores that are longer than the step.
 
-    No step value changes, and squares of scores that lie far apart cost the sums no digits.
+    The value of the step does not change for any pair, and sums of squared scores lose no precision.
     """
     both = np.concatenate([one, two])
     if np.ptp(both) < 1e3 * longest:

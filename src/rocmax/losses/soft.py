@@ -1,4 +1,4 @@
-"""Bounded surrogates of measures of decisions: the measure itself, with a smooth step in place of the threshold."""
+"""Bounded surrogates for threshold-based measures: the measure itself, evaluated with a smooth step."""
 
 from __future__ import annotations
 
@@ -16,51 +16,52 @@ from rocmax.losses._sorted import prefix
 from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.ramp import without_gaps
 
-# Where the best threshold may lie next to a positive, in halves of a width.
+# Offsets from a positive at which the threshold is tried, in units of half the width.
 _OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5])
-# Positives next to which the best threshold is looked for, at most.
+# Maximum number of positives near which the best threshold is searched.
 _MOST_PLACES = 500
-# Places that are looked at closely: basins of nearly equal depth are told apart by their bottoms only.
+# Number of candidates that are refined: local minima of nearly equal value can only be compared after refinement.
 _CLOSE_LOOKS = 4
-# Points along a bracket, and rounds of narrowing it: each takes a sixth.
+# Grid points in a bracket, and number of refinement rounds. Each round reduces the bracket to a sixth.
 _POINTS = np.linspace(-1.0, 1.0, 13)
 _ROUNDS = 3
 
 
 class SmoothMeasure(Protocol):
-    """A measure of true and false positives, and its derivatives: ``FBeta`` or ``GMean``."""
+    """Measure of true and false positives with derivatives, such as ``FBeta`` and ``GMean``."""
 
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
         """Return the measure."""
 
     def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
-        """Return its derivatives in ``tp`` and ``fp``."""
+        """Return the derivatives with respect to ``tp`` and ``fp``."""
 
 
 @dataclass(frozen=True)
 class SoftMeasure(Loss):
-    r"""One minus a measure of true and false positives, with a smooth step for a threshold: bounded, not convex.
+    r"""One minus a measure of true and false positives at a soft threshold; bounded and not convex.
 
     .. math:: \min_\theta \; 1 - \mathrm{measure}(tp, fp), \qquad
               tp = \sum_{i:\, y_i = 1} \sigma(u_i), \quad fp = \sum_{i:\, y_i = 0} \sigma(u_i), \quad
               u_i = \frac{s_i - \theta}{\text{width}/2}
 
     with the piecewise quadratic step :math:`\sigma(u) = 0` for :math:`u \le -1`, :math:`(1+u)^2/2` up to 0,
-    :math:`1 - (1-u)^2/2` up to 1, and 1 beyond. As ``width`` falls to 0 it becomes the error of the best threshold
-    (that of a tie of all rows apart). The threshold is eliminated, so a shift of the scores changes nothing.
+    :math:`1 - (1-u)^2/2` up to 1, and 1 beyond. As ``width`` tends to 0, the loss tends to the error of the best
+    threshold, unless scores are tied. The loss is minimised over the threshold, so it is invariant to a shift of the
+    scores.
 
     Parameters
     ----------
     base : FBeta or GMean
-        What knows the measure and its derivatives.
+        The measure, with its derivatives.
     width : float, default=1.0
         Length of the step in the scores.
 
     Notes
     -----
-    The best threshold lies within half a width of a positive: elsewhere, a higher one loses negatives only. So it is
-    looked for next to the positives (five hundred of them at most, evenly spread), by sorting and prefix sums, and
-    then closely in the few best places. O(N log N).
+    The best threshold lies within half a width of a positive: elsewhere, raising the threshold removes negatives only.
+    The search evaluates thresholds near the positives (at most 500, evenly spread) by sorting and prefix sums, and
+    refines the few best candidates. The cost is O(N log N).
 
     Examples
     --------
@@ -82,20 +83,20 @@ class SoftMeasure(Loss):
     def __post_init__(self) -> None:
         _check_width(self.width)
         if not hasattr(self.base, "slopes"):
-            raise ValueError(f"SoftMeasure needs a measure with derivatives, FBeta or GMean; got {self.base!r}")
+            raise ValueError(f"base must be a measure with derivatives, FBeta or GMean; got {self.base!r}")
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSoftMeasure:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundSoftMeasure(self, y, sample_weight)
 
 
 @dataclass(frozen=True)
 class SoftPrecision(Loss):
-    r"""One minus the precision among the ``k`` highest scores, with a smooth step for a threshold.
+    r"""One minus the precision among the ``k`` highest scores, at a soft threshold.
 
     .. math:: 1 - \frac1k \sum_{i:\, y_i = 1} \sigma(u_i), \qquad \theta \text{ such that } \sum_i \sigma(u_i) = k
 
-    with the step of :class:`SoftMeasure`: bounded, not convex.
+    with the step function of :class:`SoftMeasure`. The loss is bounded and not convex.
 
     Parameters
     ----------
@@ -125,12 +126,12 @@ class SoftPrecision(Loss):
             check_top(self.k)
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSoftPrecision:
-        """Attach labels and weights."""
+        """Bind the loss to labels and weights."""
         return BoundSoftPrecision(self, y, sample_weight)
 
 
 class BoundSoft(BoundLoss):
-    """A measure at a soft threshold, with its labels.
+    """Measure at a soft threshold, bound to labels.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class BoundSoft(BoundLoss):
         self.threshold = 0.0
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Value at the threshold, and the gradient; the threshold's own move adds nothing to it."""
+        """Return value and gradient; the derivative with respect to the threshold is zero and does not contribute."""
         s = self._checked(scores)
         positives, negatives = s[self.positive], s[self.negative]
         self.threshold = self._find(positives, negatives)
@@ -168,14 +169,14 @@ class BoundSoft(BoundLoss):
 
     @abstractmethod
     def _error(self, tp: float, fp: float, slope_p: float, slope_n: float) -> tuple[float, float, float]:
-        """Return the error of a soft table, and its derivatives in a positive's and a negative's share.
+        """Return the error of a soft table and its derivatives with respect to the share of a positive and a negative.
 
-        The slopes say how fast the table falls with the threshold.
+        The slopes are the rates at which the entries of the table decrease with the threshold.
         """
 
 
 class BoundSoftMeasure(BoundSoft):
-    """:class:`SoftMeasure` with its labels."""
+    """:class:`SoftMeasure` bound to labels."""
 
     def __init__(self, loss: SoftMeasure, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, loss.width)
@@ -186,7 +187,7 @@ class BoundSoftMeasure(BoundSoft):
         return float(1.0 - self._base.measure(np.asarray(tp), np.asarray(fp), self.m, self.n)), -by_tp, -by_fp
 
     def _find(self, positives: Array, negatives: Array) -> float:
-        """Return the best threshold: near all positives first, then closely in the best places."""
+        """Return the best threshold: a coarse search near the positives, then a refinement of the best candidates."""
         order = np.argsort(positives)
         spread = np.unique(np.linspace(0, order.size - 1, _MOST_PLACES).astype(np.intp))
         origin = positives[order[-1]]
@@ -194,7 +195,7 @@ class BoundSoftMeasure(BoundSoft):
         classes = [Shares(placed[0], self.positive_weight), Shares(placed[1], self.weight[self.negative])]
         rows, offset = np.repeat(order[spread], _OFFSETS.size), np.tile(_OFFSETS, spread.size)
         near = placed[0][rows]
-        # Rounding must not choose between places that are equally good: the highest one is taken.
+        # Among candidates that are equal up to rounding error, the highest threshold is chosen.
         error = np.round(self._errors(classes, near + offset), 12)
         kept = np.lexsort((-(near + offset), error))[:_CLOSE_LOOKS]
         near, offset, reach = near[kept], offset[kept], 0.5
@@ -209,7 +210,7 @@ class BoundSoftMeasure(BoundSoft):
         return self._polished(positives, negatives, middle, self.half * reach)
 
     def _polished(self, positives: Array, negatives: Array, middle: float, reach: float) -> float:
-        """Return where the derivative in the threshold vanishes, within a reach of the middle."""
+        """Return the zero of the derivative with respect to the threshold, within ``reach`` of ``middle``."""
         sides = []
         for scores, weight in ((positives, self.positive_weight), (negatives, self.weight[self.negative])):
             u = (scores - middle) / self.half
@@ -232,12 +233,12 @@ class BoundSoftMeasure(BoundSoft):
 
 
 class BoundSoftPrecision(BoundSoft):
-    """:class:`SoftPrecision` with its labels.
+    """:class:`SoftPrecision` bound to labels.
 
     Attributes
     ----------
     k : float
-        Weight of the rows at the top.
+        Total weight of the top rows.
     """
 
     def __init__(self, loss: SoftPrecision, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
@@ -246,16 +247,16 @@ class BoundSoftPrecision(BoundSoft):
         self._all = np.concatenate([self.positive_weight, self.weight[self.negative]])
 
     def _error(self, tp: float, fp: float, slope_p: float, slope_n: float) -> tuple[float, float, float]:
-        # A row that rises lifts the threshold, too, by its share of the rows on the step.
+        # Increasing a score also raises the threshold, by the row's share of the weight on the step.
         share = slope_p / (slope_p + slope_n) if slope_p + slope_n > 0 else 0.0
         return 1.0 - tp / self.k, (share - 1.0) / self.k, share / self.k
 
     def _find(self, positives: Array, negatives: Array) -> float:
-        """Return the threshold above which the shares of the rows weigh ``k``, by bisection."""
+        """Return the threshold above which the soft weight is ``k``, by bisection."""
         scores = np.concatenate([positives, negatives])
         order = np.argsort(-scores)
         last = int(np.searchsorted(np.cumsum(self._all[order]), self.k * (1 - 1e-12)))
-        # The row that completes the top is on the step, or just beside it.
+        # The row at which the cumulative weight reaches ``k`` is on the step or next to it.
         middle = scores[order[min(last, order.size - 1)]]
         u = (scores - middle) / self.half
         sure = float(self._all[u >= 2.0].sum())
@@ -269,14 +270,14 @@ class BoundSoftPrecision(BoundSoft):
 
 
 class Shares:
-    """Rows of one class on the axis of the scores, in units of half a step: how much of them is above a threshold.
+    """Soft weight of the rows of one class above a threshold, with scores in units of half the step width.
 
     Parameters
     ----------
     place : ndarray
-        Where the rows are.
+        Scaled scores of the rows.
     weight : ndarray
-        Their weights.
+        Weights of the rows.
     """
 
     def __init__(self, place: Array, weight: Array) -> None:
@@ -296,13 +297,13 @@ class Shares:
         return result
 
     def _squares(self, first: Index, last: Index, centre: Array) -> Array:
-        """Sum of ``weight * (place - centre)^2`` over ranges of rows."""
+        """Return the sum of ``weight * (place - centre)^2`` over ranges of rows."""
         zero, one, two = (sums[last] - sums[first] for sums in self._sums)
         return two - 2.0 * centre * one + centre**2 * zero
 
 
 def held(u: Array, weight: Array, sure: float, shift: float) -> tuple[float, float]:
-    """Return the soft weight above a threshold and how fast it falls, for rows near it and others surely above."""
+    """Return the soft weight above a threshold and its rate of decrease, given the rows near it."""
     moved = u - shift
     return sure + float(weight @ step(moved)), float(weight @ np.maximum(1.0 - np.abs(moved), 0.0))
 
@@ -315,4 +316,4 @@ def step(u: Array) -> Array:
 
 def _check_width(width: float) -> None:
     if not (0 < width < np.inf):
-        raise ValueError(f"width needs a finite value > 0; got {width!r}")
+        raise ValueError(f"width must be a finite number > 0; got {width!r}")

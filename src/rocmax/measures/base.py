@@ -113,6 +113,6 @@ class Measure(ABC):
 
         names = ", ".join(measure_names(trainable=True))
         return ValueError(
-            f"a measure to train for must be one of {names}; got {cls.name!r}, which has no loss and serves scorers, "
-            "intervals and comparisons only"
+            f"the measure to optimize must be one of {names}; got {cls.name!r}, which has no training loss and is only "
+            "available in scorers, intervals and comparisons"
         )

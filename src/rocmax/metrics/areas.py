@@ -150,10 +150,10 @@ def partial_auc(
     check_window(min_fpr, max_fpr, any_width=definition == "area")
     if definition == "count":
         if standardize:
-            raise ValueError('standardize=True needs definition="area"; got definition="count"')
+            raise ValueError('standardize=True requires definition="area"; got definition="count"')
         return _ordered_pairs(curve, min_fpr, max_fpr)
     if definition != "area":
-        raise ValueError(f'definition needs to be "area" or "count"; got {definition!r}')
+        raise ValueError(f'definition must be "area" or "count"; got {definition!r}')
     width = max_fpr - min_fpr
     area = _area(curve, min_fpr, max_fpr)
     if standardize:

@@ -254,7 +254,7 @@ def _depth(found: Sequence[tuple[Metric, dict[str, Any]]]) -> float:
 def check_level(confidence_level: float) -> None:
     """Raise ValueError if a confidence level is not between 0 and 1."""
     if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level needs to be above 0 and below 1; got {confidence_level!r}")
+        raise ValueError(f"confidence_level must be above 0 and below 1; got {confidence_level!r}")
 
 
 def _middle(values: Array, level: float) -> tuple[float, float]:
@@ -264,5 +264,5 @@ def _middle(values: Array, level: float) -> tuple[float, float]:
 
 def _at_least_one(n_resamples: object) -> int:
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 1:
-        raise ValueError(f"n_resamples needs to be an integer of at least 1; got {n_resamples!r}")
+        raise ValueError(f"n_resamples must be an integer >= 1; got {n_resamples!r}")
     return int(n_resamples)

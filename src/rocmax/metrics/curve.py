@@ -87,8 +87,8 @@ def rank_labels(
     unknown = set(predicted.tolist()) - set(classes)
     if unknown:
         raise ValueError(
-            f"y_pred needs predicted labels, each one of {classes}; got {_few(unknown)} "
-            "(a measure of scores takes scores, this one takes labels)"
+            f"y_pred must contain predicted labels, each one of {classes}; got {_few(unknown)} "
+            "(this measure is computed from labels, not from scores)"
         )
     return RankedRows(labels == classes[1], weight, (predicted != classes[1]).astype(np.intp), 2)
 
@@ -133,17 +133,17 @@ def _present_rows(
     """Labels, values and weights of the rows that are there: weight zero means absent."""
     labels = _column("y_true", y_true)
     if labels.size != values.size:
-        raise ValueError(f"y_true and {name} need the same length; got {labels.size} and {values.size}")
+        raise ValueError(f"y_true and {name} must have the same length; got {labels.size} and {values.size}")
     if sample_weight is None:
         return labels, values, np.ones(labels.size)
     weight = _numbers("sample_weight", sample_weight).astype(np.float64)
     if weight.size != labels.size:
-        raise ValueError(f"y_true and sample_weight need the same length; got {labels.size} and {weight.size}")
+        raise ValueError(f"y_true and sample_weight must have the same length; got {labels.size} and {weight.size}")
     if not (np.isfinite(weight) & (weight >= 0)).all():
-        raise ValueError(f"sample_weight needs finite values >= 0; got {weight.min()} to {weight.max()}")
+        raise ValueError(f"sample_weight must be finite and >= 0; got {weight.min()} to {weight.max()}")
     present = weight > 0
     if weight.size and not present.any():
-        raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
+        raise ValueError(f"sample_weight must contain a value > 0; got {weight.size} zeros")
     return labels[present], values[present], weight[present]
 
 
@@ -154,19 +154,19 @@ def _classes(labels: NDArray[Any], pos_label: object, predicted: NDArray[Any] | 
         if len(classes) == 1 and predicted is not None:
             return _one_class(classes[0], predicted, pos_label)
     except TypeError:
-        raise ValueError(f"y_true needs labels of one kind; got {_few(labels.tolist())}") from None
+        raise ValueError(f"the labels in y_true must be of one type; got {_few(labels.tolist())}") from None
     if any(label != label for label in classes):
-        raise ValueError("y_true needs a label in each row; got NaN")
+        raise ValueError("y_true must contain a label in each row; got NaN")
     if len(classes) < 2:
         got = f"one class: {classes}" if classes else "no rows"
-        raise ValueError(f"y_true needs two classes among the rows of non-zero weight; got {got}")
+        raise ValueError(f"y_true must contain two classes among the rows of non-zero weight; got {got}")
     if len(classes) > 2:
-        raise ValueError(f"y_true needs exactly two classes; got {len(classes)}: {_few(classes)}")
+        raise ValueError(f"y_true must contain exactly two classes; got {len(classes)}: {_few(classes)}")
     if pos_label is None:
         found: list[Any] = classes
         return found
     if pos_label not in classes:
-        raise ValueError(f"pos_label needs to be one of the labels {classes}; got {pos_label!r}")
+        raise ValueError(f"pos_label must be one of the labels {classes}; got {pos_label!r}")
     result: list[Any] = classes if pos_label == classes[1] else classes[::-1]
     return result
 
@@ -175,7 +175,7 @@ def _one_class(label: Any, predicted: NDArray[Any], pos_label: object) -> list[A
     """Return both classes where the true labels have one; the absent one is None if nothing tells its name."""
     others = [other for other in np.unique(predicted).tolist() if other != label]
     if pos_label is None and not others:
-        raise ValueError(f"pos_label must be given where all labels, true and predicted, are alike; got {label!r} only")
+        raise ValueError(f"pos_label must be given if all labels, true and predicted, are equal; got {label!r} only")
     if pos_label is None:
         return sorted([label, others[0]])
     if pos_label == label:
@@ -189,22 +189,22 @@ def _numbers(name: str, values: ArrayLike) -> NDArray[Any]:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} needs numbers; got {_few(array.tolist())}") from None
+            raise ValueError(f"{name} must contain numbers; got {_few(array.tolist())}") from None
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} needs real numbers; got values of type {array.dtype}")
+        raise ValueError(f"{name} must contain real numbers; got values of type {array.dtype}")
     return array
 
 
 def _check_finite(name: str, scores: NDArray[Any]) -> None:
     bad = scores[~np.isfinite(scores)]
     if bad.size:
-        raise ValueError(f"{name} needs finite scores; got {bad.size} NaN or infinite, the first is {bad[0]}")
+        raise ValueError(f"{name} must be finite; got {bad.size} NaN or infinite values, the first is {bad[0]}")
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f"{name} needs one dimension, one value per row; got an array of shape {array.shape}")
+        raise ValueError(f"{name} must be one-dimensional, one value per row; got an array of shape {array.shape}")
     return array
 
 

@@ -188,8 +188,8 @@ def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
     if not holds_enough(n_negatives, min_fpr, max_fpr):
         inside = n_negatives * (max_fpr - min_fpr)
         warnings.warn(
-            f"the window holds about {inside:.3g} negatives; DeLong's variance needs at least {MIN_IN_WINDOW}, or it "
-            "is too small. Give more rows or a wider window; the bootstrap covers little more",
+            f"the window contains about {inside:.3g} negatives; DeLong's variance requires at least {MIN_IN_WINDOW} "
+            "and is too small with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
             UserWarning,
             stacklevel=3,
         )
@@ -252,7 +252,7 @@ def _variance(rows: RankedRows, values: Array) -> float:
         count = float(weight.sum())
         if count <= 1:
             raise ValueError(
-                f"DeLong's variance needs at least two rows of each class; got weights that sum to {count:g}"
+                f"DeLong's variance requires at least two rows of each class; got weights that sum to {count:g}"
             )
         centred = values[members] - np.average(values[members], weights=weight)
         total += float(weight @ centred**2) / (count - 1) / count

@@ -120,17 +120,19 @@ def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, di
     """Return the metric and all its parameters, defaults filled in, or say what there is to choose from."""
     if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
         if params:
-            raise ValueError(f"{measure!r} has its parameters already; got {_listed(params)} next to it")
+            raise ValueError(
+                f"parameters must not be passed with a Measure, which has its own: {measure!r}; got {_listed(params)}"
+            )
         return measure.metric, measure.params  # type: ignore[union-attr]  # a measure, as it has a metric
     found = named_metric(measure)
     known = found.parameters
     unknown = [key for key in params if key not in known]
     if unknown:
-        raise ValueError(f"{found.name} takes {_listed(known)}; got {_listed(unknown)}" + _hint(found.name, unknown))
+        raise ValueError(f"{found.name} accepts {_listed(known)}; got {_listed(unknown)}" + _hint(found.name, unknown))
     filled = {**known, **params}
     missing = [key for key, value in filled.items() if value is inspect.Parameter.empty]
     if missing:
-        raise ValueError(f"{found.name} needs a value for {_listed(missing)}; got {_listed(params)}")
+        raise ValueError(f"{found.name} requires a value for {_listed(missing)}; got {_listed(params)}")
     return found, filled
 
 

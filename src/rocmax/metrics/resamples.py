@@ -134,8 +134,8 @@ def _copies(weight: Array) -> tuple[float, int]:
     n_copies = round(total)
     if n_copies < 1:
         raise ValueError(
-            f"a bootstrap draws copies and needs weights that sum to at least 1 in each class; got {total:g} "
-            "(scale sample_weight to numbers of copies)"
+            f"sample_weight must sum to at least 1 in each class, because the bootstrap draws copies; got {total:g}; "
+            "scale sample_weight to numbers of copies"
         )
     return total, n_copies
 

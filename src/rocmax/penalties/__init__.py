@@ -1,4 +1,4 @@
-"""Penalties on the weights of a linear model: added to the loss, or as a set that the weights must stay in."""
+"""Regularization of linear models: penalties that are added to the loss, and norm constraints."""
 
 from rocmax._public import set_public_module
 from rocmax.penalties.balls import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball

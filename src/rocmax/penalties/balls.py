@@ -1,4 +1,4 @@
-"""Sets that the weights must stay in: exact projections, support functions and Jacobians of the projections."""
+"""Norm constraints on the weights: exact projections, support functions and Jacobians of the projections."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rocmax.penalties.groups import group_labels
 
 @dataclass(frozen=True)
 class Ball(ABC):
-    r"""A set :math:`W = \{w : \Omega(w) \le \mathrm{radius}\}` for a convex function that is 0 at 0.
+    r"""Norm constraint :math:`W = \{w : \Omega(w) \le \mathrm{radius}\}` for a convex function that is 0 at 0.
 
     Parameters
     ----------
     radius : float
-        Size of the set, above zero.
+        Upper bound on the norm or penalty of the weights, above zero.
 
     Attributes
     ----------
     sparse : bool
-        Whether the set has corners, at which weights are exactly zero.
+        Whether the constraint leads to sparse solutions, in which weights are exactly zero.
     rotation_invariant : bool
-        Whether a rotation of the weights changes nothing, so that a solver may work in the span of the rows.
+        Whether the penalty is invariant to rotations of the weights, so that a solver may work in the span of the rows.
     """
 
     radius: float
@@ -40,15 +40,15 @@ class Ball(ABC):
 
     def __post_init__(self) -> None:
         if not (0 < self.radius < np.inf):
-            raise ValueError(f"radius needs a finite value > 0 (at 0 all weights are zero); got {self.radius!r}")
+            raise ValueError(f"radius must be a finite number > 0 (at 0 all weights are zero); got {self.radius!r}")
 
     @abstractmethod
     def value(self, w: Array) -> float:
-        """Return the function that the radius bounds."""
+        """Return the value of the constrained function."""
 
     @abstractmethod
     def project(self, v: Array) -> Array:
-        """Return the point of the set that is nearest to ``v``."""
+        """Return the projection of ``v`` onto the set."""
 
     @abstractmethod
     def support(self, g: Array) -> float:
@@ -63,22 +63,22 @@ class Ball(ABC):
         """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
 
     def n_used(self, w: Array) -> int:
-        """Return the number of features (groups of features for a group ball) whose weights are not zero."""
+        """Return the number of features (groups of features for :class:`GroupBall`) with non-zero weights."""
         return int(np.count_nonzero(w))
 
     def for_features(self, n_features: int) -> Ball:
-        """Return the set for this number of features; only groups depend on it."""
+        """Return the constraint for this number of features; only group constraints depend on it."""
         return self
 
 
 @dataclass(frozen=True)
 class L2Ball(Ball):
-    r"""Weights of bounded Euclidean norm, :math:`|w|_2 \le \mathrm{radius}`.
+    r"""L2-norm constraint, :math:`|w|_2 \le \mathrm{radius}`.
 
     Parameters
     ----------
     radius : float
-        Size of the set, above zero.
+        Upper bound on the norm or penalty of the weights, above zero.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class L2Ball(Ball):
         return float(np.linalg.norm(w))
 
     def project(self, v: Array) -> Array:
-        """Return ``v``, shortened if it is too long. O(d)."""
+        """Return ``v``, rescaled if its norm exceeds the radius. O(d)."""
         norm = np.linalg.norm(v)
         return v.copy() if norm <= self.radius else v * (self.radius / norm)
 
@@ -109,7 +109,7 @@ class L2Ball(Ball):
         return self.radius
 
     def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
-        """Shrink all directions but that of ``v``, which is fixed."""
+        """Return the product; the Jacobian scales all directions orthogonal to ``v`` and removes that of ``v``."""
         norm = np.linalg.norm(v)
         if norm <= self.radius:
             return gram
@@ -119,20 +119,20 @@ class L2Ball(Ball):
 
 @dataclass(frozen=True)
 class ElasticNetBall(Ball):
-    r"""Weights with a bounded mixture of norms, :math:`\kappa |w|_1 + \frac{1-\kappa}{2} |w|_2^2 \le \mathrm{radius}`.
+    r"""Elastic-net constraint, :math:`\kappa |w|_1 + \frac{1-\kappa}{2} |w|_2^2 \le \mathrm{radius}`.
 
     The projection is :math:`u_i = \mathrm{sign}(v_i) (|v_i| - \kappa\tau)_+ / (1 + (1-\kappa)\tau)`. With the ``k``
-    largest entries in play, their sum ``S1`` and sum of squares ``S2``, ``u`` lies on the boundary if
+    largest entries active, their sum ``S1`` and sum of squares ``S2``, ``u`` lies on the boundary if
 
     .. math:: (1-\kappa)\tau^2 + 2\tau = \frac{\kappa S_1 + \frac{1-\kappa}{2} S_2 - \mathrm{radius}}
         {\frac12 k\kappa^2 + (1-\kappa)\,\mathrm{radius}},
 
-    and an entry is in play if ``tau`` stays below :math:`|v_i|/\kappa`: one sort and prefix sums, O(d log d).
+    and an entry is active if ``tau`` is below :math:`|v_i|/\kappa`. The cost is O(d log d), for one sort.
 
     Parameters
     ----------
     radius : float
-        Size of the set, above zero.
+        Upper bound on the norm or penalty of the weights, above zero.
     l1_ratio : float, default=0.5
         The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
 
@@ -156,21 +156,21 @@ class ElasticNetBall(Ball):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (0 <= self.l1_ratio <= 1):
-            raise ValueError(f"l1_ratio needs a value from 0 to 1; got {self.l1_ratio!r}")
+            raise ValueError(f"l1_ratio must be between 0 and 1; got {self.l1_ratio!r}")
 
     def value(self, w: Array) -> float:
-        """Return the mixture of the norms."""
+        """Return the elastic-net penalty."""
         kappa = self.l1_ratio
         return kappa * float(np.abs(w).sum()) + 0.5 * (1 - kappa) * float(w @ w)
 
     def project(self, v: Array) -> Array:
-        """Return the nearest point of the set. O(d log d)."""
+        """Return the projection onto the set. O(d log d)."""
         size = np.abs(v)
         shrunk, _ = _shrink(size, self.l1_ratio, self.radius)
         return np.copysign(shrunk, v)
 
     def support(self, g: Array) -> float:
-        r"""Return the largest product, from its dual :math:`\min_\lambda \lambda r + \lambda\,\Omega^*(g/\lambda)`."""
+        r"""Return the support function, from its dual :math:`\min_\lambda \lambda r + \lambda\,\Omega^*(g/\lambda)`."""
         kappa, rest = self.l1_ratio, 1 - self.l1_ratio
         size = np.sort(np.abs(g[g != 0]))[::-1]
         if size.size == 0:
@@ -183,16 +183,16 @@ class ElasticNetBall(Ball):
         half = 0.5 * kappa**2 * np.arange(1, size.size + 1) + rest * self.radius
         k = max(1, int(np.count_nonzero(kappa**2 * squares < 2 * half * size**2)))
         multiplier = np.sqrt(squares[k - 1] / (2 * half[k - 1]))
-        # Every multiplier gives an upper bound, so rounding cannot make a certificate wrong.
+        # Every multiplier gives an upper bound, so certificates are valid despite rounding error.
         excess = np.maximum(size - kappa * multiplier, 0.0)
         return unit * float(multiplier * self.radius + excess @ excess / (2 * rest * multiplier))
 
     def reach(self) -> float:
-        """Return the norm of a point with one non-zero weight, the farthest from zero."""
+        """Return the norm of a point with one non-zero weight, which has the largest norm."""
         return _largest_weight(self.l1_ratio, self.radius)
 
     def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
-        """Keep the weights in play, and within them the boundary."""
+        """Return the product; the Jacobian is restricted to the active weights and the tangent of the boundary."""
         shrunk, scale = _shrink(np.abs(v), self.l1_ratio, self.radius)
         if scale is None:
             return gram
@@ -205,14 +205,14 @@ class ElasticNetBall(Ball):
 
 @dataclass(frozen=True)
 class L1Ball(ElasticNetBall):
-    r"""Weights of bounded L1 norm, :math:`|w|_1 \le \mathrm{radius}`.
+    r"""L1-norm constraint, :math:`|w|_1 \le \mathrm{radius}`.
 
     Parameters
     ----------
     radius : float
-        Size of the set, above zero.
+        Upper bound on the norm or penalty of the weights, above zero.
     l1_ratio : float, default=1.0
-        Always 1, as for the elastic net without its L2 part.
+        Always 1: the elastic net without its L2 part.
 
     Examples
     --------
@@ -227,25 +227,25 @@ class L1Ball(ElasticNetBall):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.l1_ratio != 1:
-            raise ValueError(f"an L1 ball has l1_ratio=1; got {self.l1_ratio!r}: use ElasticNetBall")
+            raise ValueError(f"l1_ratio of L1Ball must be 1; got {self.l1_ratio!r}; use ElasticNetBall")
 
 
 @dataclass(frozen=True, eq=False)
 class GroupBall(Ball):
-    r"""Weights with a bounded sum of the norms of groups, :math:`\sum_p |w_p|_2 \le \mathrm{radius}`.
+    r"""Group-norm constraint, :math:`\sum_p |w_p|_2 \le \mathrm{radius}`.
 
-    The norms of the groups are projected on the L1 ball, and each group is scaled to its new norm.
+    The norms of the groups are projected onto the L1 ball, and each group is rescaled to its new norm.
 
     Parameters
     ----------
     radius : float
-        Size of the set, above zero.
+        Upper bound on the norm or penalty of the weights, above zero.
     groups : array-like of shape (n_features,), or list of array-likes of int
         One label per feature (numbers or words), or one array of feature indices per group. The indices must name every
         feature once.
     n_features : int, default=None
-        Number of features. With None the groups stay unchecked until :meth:`for_features` gives the number, as
-        estimators do in ``fit``; until then nothing can be projected.
+        Number of features. With None, the groups are validated when :meth:`for_features` is called, as estimators do in
+        ``fit``; the constraint cannot be used before that.
 
     References
     ----------
@@ -273,28 +273,30 @@ class GroupBall(Ball):
 
     @property
     def label(self) -> NDArray[np.intp]:
-        """The number of the group of each feature."""
+        """Index of the group of each feature."""
         if self._label is None:
             raise ValueError(
-                "GroupBall must know the number of features; got n_features=None: pass it, or use for_features"
+                "n_features of GroupBall must be set before it is used; got None: pass n_features, or use for_features"
             )
         return self._label
 
     def for_features(self, n_features: int) -> GroupBall:
-        """Return the set for this number of features."""
+        """Return the constraint for this number of features."""
         if self.n_features is None:
             return GroupBall(self.radius, self.groups, n_features)
         if self.n_features != n_features:
-            raise ValueError(f"GroupBall has n_features={self.n_features}; got data with {n_features} features")
+            raise ValueError(
+                f"the data must have n_features={self.n_features} features, as GroupBall; got {n_features} features"
+            )
         return self
 
     def n_used(self, w: Array) -> int:
-        """Return the number of groups whose weights are not all zero."""
+        """Return the number of groups with non-zero weights."""
         return int(np.unique(self.label[w != 0]).size)
 
     def norms(self, w: Array) -> Array:
         """Return the Euclidean norm of each group."""
-        # Scaled by the largest weight: squares of tiny or huge ones would be lost.
+        # Scale by the largest weight, to avoid underflow and overflow of the squares.
         largest = float(np.abs(w).max(initial=0.0))
         if largest == 0:
             return np.zeros(self.n_groups)
@@ -305,7 +307,7 @@ class GroupBall(Ball):
         return float(self.norms(w).sum())
 
     def project(self, v: Array) -> Array:
-        """Return the nearest point of the set. O(d + P log P)."""
+        """Return the projection onto the set, in O(d + P log P) for P groups."""
         norms = self.norms(v)
         shrunk, scale = _shrink(norms, 1.0, self.radius)
         if scale is None:
@@ -321,7 +323,7 @@ class GroupBall(Ball):
         return self.radius
 
     def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
-        """Shrink the active groups across their direction, and keep the sum of their norms."""
+        """Return the product; the Jacobian shrinks active groups across their direction and keeps the sum of norms."""
         norms = self.norms(v)
         shrunk, scale = _shrink(norms, 1.0, self.radius)
         if scale is None:
@@ -330,7 +332,7 @@ class GroupBall(Ball):
         group = self.label[active]
         ratio = shrunk[group] / norms[group]
         part = G[:, active]
-        # Across the direction of its group a weight shrinks by the ratio; along it, not at all.
+        # The Jacobian scales by the ratio across the direction of a group, and by 1 along it.
         direction = v[active] / norms[group]
         order = np.argsort(group, kind="stable")
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
@@ -342,25 +344,25 @@ class GroupBall(Ball):
 
 
 def _largest_weight(kappa: float, radius: float) -> float:
-    """Return the weight that a single feature can have in the elastic-net ball."""
+    """Return the largest weight that a single feature can have in the elastic-net ball."""
     return 2 * radius / (kappa + float(np.sqrt(kappa**2 + 2 * (1 - kappa) * radius)))
 
 
 def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
-    """Project non-negative numbers on the elastic-net ball.
+    """Project non-negative numbers onto the elastic-net ball.
 
     Returns
     -------
     shrunk : ndarray
         The projection.
     scale : float or None
-        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if nothing had to move.
+        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
     """
     rest = 1.0 - kappa
     if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:
         return size, None
-    # No weight of the projection exceeds that of a single one, so the multiplier is at least what the largest entry
-    # needs, and only the entries above it are sorted.
+    # No entry of the projection exceeds the largest possible single weight. This gives a lower bound of the
+    # multiplier, and only the entries above it are sorted.
     single = _largest_weight(kappa, radius)
     least = max((float(size.max()) - single) / (kappa + rest * single), 0.0)
     falling = np.sort(size[size > kappa * least * (1 - 1e-9)])[::-1]
@@ -370,8 +372,8 @@ def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | No
     last = falling[max(1, int(np.count_nonzero(in_play))) - 1]
     active, scale = size >= last, 1.0
     held = size[active]
-    # Twice: where the point is far outside, the multiplier is large and rounding shows in what it leaves. That lies
-    # along the multiplier's own direction, so the second time takes it away.
+    # Two rounds: if the point is far outside, the multiplier is large and its rounding error is visible in the result.
+    # The error is in the direction of the multiplier, so a second round removes it.
     for _ in range(2):
         excess = float((kappa * held + 0.5 * rest * held**2).sum()) - radius
         ratio = excess / (0.5 * kappa**2 * held.size + rest * radius)

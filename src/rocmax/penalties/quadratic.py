@@ -13,7 +13,7 @@ from rocmax._params import Parameters
 
 @dataclass(frozen=True)
 class SquaredL2(Parameters):
-    """``1/2 |w|^2`` next to ``C`` times the loss, as in every support vector machine.
+    """L2 regularization: the objective is ``1/2 |w|^2`` plus ``C`` times the loss, as in support vector machines.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class SquaredL2(Parameters):
     Attributes
     ----------
     rotation_invariant : bool
-        Whether a rotation of the weights changes nothing, so that a solver may work in the span of the rows.
+        Whether the penalty is invariant to rotations of the weights, so that a solver may work in the span of the rows.
     """
 
     C: float = 1.0
@@ -31,7 +31,7 @@ class SquaredL2(Parameters):
 
     def __post_init__(self) -> None:
         if not (0 < self.C < np.inf):
-            raise ValueError(f"C needs a finite value > 0; got {self.C!r}")
+            raise ValueError(f"C must be a finite number > 0; got {self.C!r}")
 
     def value(self, w: NDArray[np.float64]) -> float:
         """Return ``1/2 |w|^2``."""
@@ -44,7 +44,7 @@ class SquaredL2(Parameters):
 
 @dataclass(frozen=True)
 class Unpenalized(Parameters):
-    """No penalty on the weights, for a loss that holds the scores in place by itself.
+    """No penalty on the weights, for a loss that regularizes the scores itself.
 
     Parameters
     ----------

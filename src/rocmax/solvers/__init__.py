@@ -1,4 +1,4 @@
-"""Solvers: from coefficients to weights, with a certificate where there can be one."""
+"""Solvers for regularized and norm-constrained linear models, with certified duality gaps for convex losses."""
 
 from rocmax._public import set_public_module
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver

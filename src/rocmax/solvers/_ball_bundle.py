@@ -1,4 +1,4 @@
-"""Cuts of a convex loss over a ball: the lower bound they give, and where to look next."""
+"""Cuts of a convex loss under a norm constraint: the lower bound, and the proximal problem for the next point."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rocmax._typing import Array
 from rocmax.penalties import Ball
 from rocmax.solvers._qp import minimize_on_simplex
 
-# Where the model's value at the next point should lie between the bound (0) and the best objective (1), and how often
-# the proximal weight may fall for that.
+# Target range of the model value at the next point, between the bound (0) and the best objective (1), and the maximum
+# number of reductions of the proximal weight.
 _LOWEST_LEVEL, _HIGHEST_LEVEL, _MAX_LEVELS = 0.4, 0.9, 3
-# Limits of Newton's method, and how precise it is relative to what the model promises.
+# Iteration limits of Newton's method, and its tolerance relative to the decrease predicted by the model.
 _MAX_NEWTON, _MAX_EXCHANGES, _PRECISION = 8, 50, 0.02
-# The smallest proximal weight, for a gradient and a ball of unit size.
+# Smallest proximal weight, for a gradient and a constraint of unit size.
 _FARTHEST = 1e-8
-# Below this share of non-zero weights, gathering them is cheaper than a product with all.
+# Below this share of non-zero weights, selecting them is faster than a product with all weights.
 _FEW = 0.1
 
 
 class _Dual(NamedTuple):
-    """The dual of the proximal problem at ``alpha``; ``u`` is the projection of ``v``, ``slope`` the gradient."""
+    """Dual of the proximal problem at ``alpha``; ``u`` is the projection of ``v``, ``slope`` the gradient."""
 
     alpha: Array
     value: float
@@ -33,7 +33,7 @@ class _Dual(NamedTuple):
 
 
 class ConstrainedBundle:
-    r"""Cuts :math:`R(w) \ge b_k + g_k \cdot w`, and what they tell of :math:`\min_{w \in W} R(w)`.
+    r"""Cuts :math:`R(w) \ge b_k + g_k \cdot w` and the lower bound of :math:`\min_{w \in W} R(w)`.
 
     For weights :math:`\alpha` on the simplex, the mixture of the cuts is a cut, and its minimum over the set is a
     lower bound,
@@ -50,11 +50,12 @@ class ConstrainedBundle:
     Parameters
     ----------
     ball : Ball
-        The set.
+        The norm constraint.
     n_features : int
         Number of weights.
     max_cuts : int
-        When full, the lightest cuts are merged into one, their weighted mean.
+        Maximum number of cuts. When it is reached, the cuts with the smallest weights are merged into their weighted
+        mean.
     """
 
     def __init__(self, ball: Ball, n_features: int, max_cuts: int) -> None:
@@ -80,7 +81,7 @@ class ConstrainedBundle:
     def improve(self, center: Array, best: float) -> Array:
         """Improve the bound, and return the minimiser of the proximal problem around the best point."""
         reach = self._ball.reach()
-        # With a smaller one, the projected point would be so far away that rounding blurs the projection.
+        # With a smaller weight, the point to project would be so far away that rounding error dominates.
         smallest = _FARTHEST * max(float(np.linalg.norm(self._g[-1])), 1e-300) / reach
         self._mu = max(self._mu or (best - self.bound) / reach**2, smallest)
         for _ in range(_MAX_LEVELS):
@@ -96,7 +97,7 @@ class ConstrainedBundle:
         return u
 
     def _solve(self, center: Array, best: float) -> tuple[Array, float, float]:
-        """Return the minimiser of the proximal problem, the model's value there and a lower bound."""
+        """Return the minimiser of the proximal problem, the value of the model there and a lower bound."""
         now = self._dual(self._alpha, center)
         for _ in range(_MAX_NEWTON):
             short = float(now.slope.max() - now.alpha @ now.slope)
@@ -112,10 +113,10 @@ class ConstrainedBundle:
         return now.u, float(now.slope.max()), bound
 
     def _climb(self, now: _Dual, center: Array, some: NDArray[np.intp]) -> _Dual | None:
-        """Take a Newton step in the weights of some cuts, damped until the dual rises; None if rounding forbids.
+        """Take a damped Newton step in the weights of some cuts; None if rounding error prevents an increase.
 
-        No Jacobian of a projection exceeds the identity, so with the identity the quadratic model is nowhere above
-        the dual: the last damping is a sure step.
+        The Jacobian of a projection is bounded by the identity, so with the identity the quadratic model is a lower
+        bound of the dual and the last damping always increases it.
         """
         alpha, place = now.alpha[some], np.ix_(some, some)
         bent = self._ball.jacobian_gram(now.v, self._g, self._gram)[place] / self._mu

@@ -1,4 +1,4 @@
-"""Cuts of a convex loss and the lower bound they give."""
+"""Cuts of a convex loss, and the lower bound of the optimum that they give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Bundle:
     C : float
         Weight of the loss.
     max_cuts : int
-        When full, cuts without weight are dropped first, and then the lightest ones are merged into one.
+        Maximum number of cuts. When it is reached, cuts with zero weight are dropped first; then the cuts with the
+        smallest weights are merged into one.
     """
 
     def __init__(self, C: float, max_cuts: int) -> None:
@@ -38,7 +39,7 @@ class Bundle:
         self.bound: float = -np.inf
 
     def start(self, cuts: Cuts) -> None:
-        """Take over cuts that hold, into an empty bundle; of too many, the last ones."""
+        """Fill an empty bundle with valid cuts; if there are too many, with the last ones."""
         self._g = list(cuts.gradient[-self._max_cuts :])
         if not self._g:
             return
@@ -46,12 +47,12 @@ class Bundle:
         self._tables = cuts.tables[-self._max_cuts :]
         stacked = np.array(self._g)
         self._gram = stacked @ stacked.T
-        # The best of the cuts alone is a start for the best mixture.
+        # Start from the best single cut.
         alone = self._offset - 0.5 * self._C * np.diagonal(self._gram)
         self._improve((np.arange(len(self._g)) == alone.argmax()).astype(np.float64))
 
     def cuts(self) -> Cuts:
-        """Return the cuts that carry the bound and the newest ones, in the order in which they came."""
+        """Return the active cuts and the most recent ones, in the order in which they were added."""
         keep = self._useful()
         gradient = np.array([self._g[i] for i in keep])
         return Cuts(gradient, self._offset[keep], [self._tables[i] for i in keep])
@@ -72,9 +73,9 @@ class Bundle:
         self._improve(np.append(self._alpha, 0.0 if k else 1.0))
 
     def _improve(self, start: Array) -> None:
-        """Find the best mixture of the cuts, from a feasible one, and its bound."""
+        """Find the best mixture of the cuts from a feasible start, and update the bound."""
         self._alpha = minimize_on_simplex(self._C * self._gram, self._offset, start)
-        # From the minimiser, not from the Gram matrix, in which close cuts cancel.
+        # Use the minimiser, not the Gram matrix, to avoid cancellation between similar cuts.
         w = self.minimizer()
         self.bound = max(self.bound, self._C * float(self._alpha @ self._offset) - 0.5 * float(w @ w))
 
@@ -85,7 +86,7 @@ class Bundle:
         return result
 
     def _useful(self) -> NDArray[np.intp]:
-        # Besides those that carry the bound, the newest cuts are the likeliest to be needed again.
+        # Besides the active cuts, the most recent ones are the most likely to become active again.
         return np.union1d(np.flatnonzero(self._alpha), np.arange(len(self._g))[-self._max_cuts // 4 :])
 
     def _make_room(self) -> None:

@@ -1,4 +1,4 @@
-"""The state that certified solvers share: points, cuts, and the steps between them."""
+"""Shared state and steps of the certified solvers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from rocmax.solvers.line_search import find_zero
 
 # Above this many features the Newton system is solved by conjugate gradients instead of Cholesky.
 _MAX_DENSE = 2000
-# Iterations without any progress after which a run ends.
+# Number of iterations without progress after which a run ends.
 _STUCK = 40
-# On large samples, Hessians and rough line searches use this many rows.
+# On large samples, Hessians and approximate line searches use about this number of rows.
 _THIN_ROWS = 100_000
-# A gain this small, relative to the objective and to what the slope at zero promises, is rounding.
+# A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
 
 
-# Called with the number of iterations, how many of the last were slow, and the gap relative to what is to be gained.
+# Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
 Step = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
 class Iterate:
-    """A weight vector with its scores, and by how much its loss and its objective are above those of zero weights."""
+    """Weight vector with its scores, and its loss and objective relative to those of zero weights."""
 
     w: Array
     scores: Array
@@ -43,7 +43,7 @@ class Iterate:
 
 
 class CertifiedRun:
-    """State of one run: the point at hand, the best point, the cuts and the smoothing.
+    """State of a run: the current point, the best point, the cuts and the smoothing.
 
     Losses, objectives and cuts are differences from those of zero weights.
     """
@@ -54,16 +54,16 @@ class CertifiedRun:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
         self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
-        self.hands_on = cuts is not None
+        self.returns_cuts = cuts is not None
         self.origin = Origin(operator, loss)
         self.base = C * self.origin.value
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
-        # Enough pairs to estimate a matrix of this size; all of them where they are few.
+        # Enough pairs to estimate a matrix of this size, and at most all pairs.
         self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
         self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
-        self.slack = 0.15  # allowed smoothing error relative to what is to be gained
+        self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
         if w0 is not None and np.any(w0):
@@ -76,31 +76,31 @@ class CertifiedRun:
 
     @property
     def gain(self) -> float:
-        """Upper bound on what any weights gain from zero weights."""
+        """Upper bound of the possible decrease of the objective from zero weights."""
         return -self.bundle.bound
 
     @property
     def unit(self) -> float:
-        """What the tolerance is relative to: the best objective, or what is to be gained from zero if that is less.
+        """Scale of the tolerance: the best objective, or the possible decrease from zero weights if it is smaller.
 
-        At a point other than zero that is the most that the cuts allow. At zero the gap itself is that much, so it
-        is compared with what the slope there promises: the gain of a step along it if the loss were linear.
+        If the best point is not zero, the possible decrease is the bound from the cuts. At zero weights this bound
+        equals the gap, so the decrease predicted by the gradient for a linear loss is used instead.
         """
         gain = self.gain if self.best.w.any() else self._promise
         return min(abs(self.base + self.best.objective), gain)
 
     @property
     def _promise(self) -> float:
-        """What a step from zero along the slope there would gain if the loss were linear."""
+        """Decrease of a step from zero weights along the gradient if the loss were linear."""
         return 0.5 * self.C**2 * float(self.origin.slope @ self.origin.slope)
 
     def _drop_rounding(self) -> None:
-        """Return to zero weights if the cuts show that nothing is to be gained: all other weights are rounding then."""
+        """Return to zero weights if the cuts show that any decrease is within rounding error."""
         if self.best.w.any() and self.gain <= _NOTHING * min(abs(self.base), self._promise):
             self.best = self.zero
 
     def iterate(self, solver: str, tol: float, max_iter: int, callback: Callback | None, step: Step) -> Result:
-        """Cut and step until the gap is at most ``tol`` times :attr:`unit`, nothing moves, or ``max_iter``."""
+        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached."""
         trace: list[Progress] = []
         smallest_gap, slow, unmoved = np.inf, 0, 0
         while True:
@@ -117,20 +117,20 @@ class CertifiedRun:
             smallest_gap = min(gap, smallest_gap)
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
-                return replace(result, cuts=self._cuts()) if self.hands_on else result
+                return replace(result, cuts=self._cuts()) if self.returns_cuts else result
             step(len(trace), slow, gap / (self.unit or 1.0))
 
     def cut(self) -> None:
-        """Turn the coefficients at hand into a gradient, and that into a cut."""
+        """Compute the gradient from the current coefficients and add it as a cut."""
         at_zero = not self.at.w.any() and not self.width
         self.gradient = self.origin.slope if at_zero else self.operator.rmatvec(self.coefficients)
-        # At zero weights, no cut is above the loss but for rounding.
+        # At zero weights, a cut can exceed the loss only by rounding error.
         offset = min(self.rise - float(self.coefficients @ self.at.scores), 0.0)
-        # The coefficients are those of the loss's last call, and so are the tables.
+        # Coefficients and tables both are from the last call of the loss.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
     def settle(self, slack: float) -> None:
-        """Start with the smoothing of the end of a run, for a start that is near the optimum."""
+        """Start with the final amount of smoothing, for a start near the optimum."""
         if not self.loss.has_kinks or not self.at.w.any():
             return
         self.slack = slack
@@ -141,9 +141,9 @@ class CertifiedRun:
         self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
-        """Step along the Newton direction of the smoothed objective, then choose the next smoothing.
+        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
 
-        With ``rough``, a large sample is thinned for the line search.
+        With ``rough``, the line search uses a subsample if the sample is large.
         """
         pairs = self._pairs()
         is_sample = self.n_pairs < self.loss.positive.size * self.loss.negative.size
@@ -167,13 +167,13 @@ class CertifiedRun:
         self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
 
     def _adapt_width(self, error: float) -> None:
-        """Bring the error of the smoothing, which grows with the square of its width, to what is allowed."""
+        """Adapt the width to the allowed smoothing error, which grows with the square of the width."""
         if error > 0:
             wanted = self.slack * self.unit / self.C
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
 
     def cutting_plane_step(self) -> None:
-        """Step from the best point towards the minimiser of the cuts; the cut is taken a little further on."""
+        """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
         self.at = self.best
         step = self.bundle.minimizer() - self.at.w
         along = self.operator.matvec(step)
@@ -224,7 +224,7 @@ class CertifiedRun:
         return find_zero(slope_at, slope, rtol=rtol, largest=largest, max_evals=max_evals)
 
     def _move(self, step: Array, along: Array, t: float, exact: float | None) -> None:
-        """Take the step; ``exact`` is the rise of the loss there, if known."""
+        """Take a step; ``exact`` is the rise of the loss at the new point, if known."""
         self.at = self._point(self.at.w + t * step, self.at.scores + t * along, exact)
         if self.at.objective < self.best.objective:
             self.best = self.at
@@ -234,7 +234,7 @@ class CertifiedRun:
         return Iterate(w, scores, rise, 0.5 * float(w @ w) + self.C * rise)
 
     def _smoothed(self, scores: Array, width: float) -> tuple[float, Array]:
-        """Return the rise of the loss above that of zero weights, exact if the width is zero, and the coefficients."""
+        """Return the loss minus that of zero weights, exact if the width is zero, and the coefficients."""
         value, coefficients = self.loss.smoothed(scores, width) if width else self.loss.value_and_gradient(scores)
         return self.origin.rise(value, coefficients, scores), coefficients
 
@@ -263,13 +263,13 @@ def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Arra
     else:
         difference *= root[:, None]
         hessian = (difference.T @ difference).astype(np.float64, copy=False)
-    # A sample misses directions that few rows have; the ridge keeps steps along them short.
+    # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
     ridge = 1e-3 * np.trace(hessian) / d if is_sample else 0.0
     hessian[np.diag_indices(d)] += 1.0 + ridge
     try:
         found: Array = -linalg.cho_solve(linalg.cho_factor(hessian), gradient)
         return found
     except linalg.LinAlgError:
-        # Features of very different size: rounding made the matrix indefinite. The diagonal alone still helps.
+        # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
         result: Array = -gradient / np.diagonal(hessian)
         return result

@@ -1,8 +1,9 @@
-"""Zero weights: where every certified run measures losses from, and what its tolerance is relative to.
+"""Loss at zero weights, the reference for losses and tolerances of certified solvers.
 
-On features of small scale nothing that can be gained shows in the objective: a relative gap of 1e-3 is met by zero
-weights, and in the end the whole gain is below the rounding error of the loss. So losses, objectives and cuts are kept
-as differences from zero weights, and a gap is compared with the gain as well as with the objective.
+For features of small scale, the possible decrease of the objective is small relative to the objective: zero weights
+already have a relative gap of 1e-3, and the decrease can be below the rounding error of the loss. Losses, objectives
+and cuts are therefore stored as differences from zero weights, and the gap is compared with the possible decrease as
+well as with the objective.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
 
-# Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding.
+# Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding error.
 _CLOSE = 1e-11
-# How many rows tell the size of the features.
+# Number of rows from which the scale of the features is estimated.
 _ROWS_FOR_SIZE = 1000
 _EPS = float(np.finfo(np.float64).eps)
 
 
 class Origin:
-    """A convex loss at zero weights.
+    """Convex loss at zero weights.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Origin:
     value : float
         The loss at zero weights.
     coefficients : ndarray
-        Its gradient in the scores.
+        Gradient of the loss in the scores.
     """
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
@@ -46,7 +47,7 @@ class Origin:
 
     @cached_property
     def slope(self) -> Array:
-        """The gradient in the weights, which takes one pass; exactly zero if it is no more than rounding."""
+        """Gradient in the weights, computed in one pass; set to zero if it is within rounding error."""
         slope = self._operator.rmatvec(self.coefficients)
         noise = _rounding_of_sums(self._operator, self.coefficients)
         return slope if float(np.linalg.norm(slope)) > noise else np.zeros_like(slope)
@@ -54,20 +55,20 @@ class Origin:
     def rise(self, value: float, coefficients: Array, scores: Array) -> float:
         """Return the loss at some scores minus that of zero weights.
 
-        By convexity the product of coefficients and scores is an upper bound of that, and for scores near zero it is
-        equal: there it is used, as the difference of the losses has no digits left.
+        By convexity the product of coefficients and scores is an upper bound of this difference, with equality for
+        scores near zero. It is used there, where the difference of the losses suffers from cancellation.
         """
         rise = value - self.value
         return float(coefficients @ scores) if abs(rise) <= _CLOSE * abs(self.value) else rise
 
     def rounding(self, gain: float, C: float = 1.0) -> float:
-        """Return the rounding error of an objective, where losses are compared by their difference."""
+        """Return the rounding error of an objective if losses are subtracted, and zero otherwise."""
         size = C * abs(self.value)
         return 8 * _EPS * size if gain > _CLOSE * size else 0.0
 
 
 def _rounding_of_sums(operator: Operator, coefficients: Array) -> float:
-    """Return about how large rounding can make the norm of ``X.T @ coefficients``, estimated from some rows."""
+    """Return an estimate of the rounding error in the norm of ``X.T @ coefficients``, from a sample of rows."""
     n_samples = coefficients.size
     rows = operator.rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SIZE)).astype(np.intp))
     size = np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()

@@ -1,7 +1,7 @@
-"""The lower bound from cuts: a small quadratic program over the simplex, warm-started.
+"""Small quadratic program over the simplex, for the lower bound from cuts, with a warm start.
 
-General QP solvers need several milliseconds and no warm start for what is, after one more cut, a handful of
-exchanges in an active set; on small data that would be most of a fit.
+After one more cut, only a few active-set exchanges are needed. General QP solvers take several milliseconds and have no
+warm start; on small data they would dominate the fit time.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array
 
-# How often a singular system is tried with a larger ridge; the last ridge is far larger than the system.
+# Number of times that a singular system is solved with a larger ridge; the last ridge dominates the system.
 _MAX_RIDGES = 12
 
 
 def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000) -> Array:
     """Minimise ``1/2 a'Qa - p'a`` over ``a >= 0, sum(a) = 1`` by an active-set method.
 
-    ``Q`` is positive semidefinite, and ``start`` feasible. Every iterate is feasible, so the result gives a valid bound
-    even if it stops early.
+    ``Q`` must be positive semidefinite and ``start`` feasible. Every iterate is feasible, so the result gives a valid
+    bound even after early stopping.
     """
     a = start.copy()
     scale = float(np.abs(Q).max(initial=0.0) + np.abs(p).max(initial=0.0)) or 1.0
@@ -37,14 +37,14 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
                 break
             support = np.append(support, entering)
         else:
-            # Walk towards the target until the first weight reaches zero, and let it go.
+            # Move towards the target until the first weight reaches zero, and remove it from the support.
             now = a[support]
             falling = target <= 0
             fall = now[falling] - target[falling]
             step = float(np.min(now[falling][fall > 0] / fall[fall > 0], initial=1.0))
             now = now + step * (target - now)
             gone = falling & (now <= 1e-15)
-            # Numbers of very different size: rounding has no answer to this system, and the last weights stand.
+            # The system cannot be solved accurately because its entries differ too much in size; keep the last weights.
             if gone.all() or not np.isfinite(now).all():
                 break
             a[support] = np.where(gone, 0.0, now)
@@ -67,6 +67,6 @@ def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> 
         try:
             return np.linalg.solve(system, right)[:k]
         except np.linalg.LinAlgError:
-            ridge *= 1e3  # cuts that rounding cannot tell apart
+            ridge *= 1e3  # cuts that are equal up to rounding error
     # Any feasible weights give a valid bound.
     return np.full(k, 1.0 / k)

@@ -1,4 +1,4 @@
-"""The contract of a solver: operator, bound loss and penalty in, a result with its certificate out."""
+"""Interface of the solvers: they take an operator, a bound loss and a penalty, and return a result."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rocmax.penalties import Ball
 
 
 class Progress(NamedTuple):
-    """One line of a solver's trace.
+    """Entry of the trace of a solver.
 
-    ``bound`` is the best lower bound on the optimum so far (NaN where there is no certificate), and ``passes`` the
-    number of passes over the data.
+    ``bound`` is the best lower bound of the optimum so far (NaN for a solver without a certificate), and ``passes`` is
+    the number of passes over the data.
     """
 
     objective: float
@@ -30,7 +30,7 @@ Callback = Callable[[Progress], None]
 
 
 class Cuts(NamedTuple):
-    """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, that one solve hands to the next.
+    """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, for a warm start of the next solve.
 
     ``tables[k]`` are those of :meth:`~rocmax.losses.BoundLoss.tables` for this cut.
     """
@@ -42,26 +42,26 @@ class Cuts(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What a solver returns.
+    """Result of a solver.
 
     Attributes
     ----------
     w : ndarray
-        Weights, the best seen.
+        Weights with the lowest objective found.
     objective : float
-        ``1/2 |w|^2 + C R(w)`` at ``w``, or ``R(w)`` alone for a solver over a ball.
+        ``1/2 |w|^2 + C R(w)`` at ``w``, or ``R(w)`` under a norm constraint.
     gap : float
         Objective minus a certified lower bound on the optimum; NaN for a loss that is not convex.
     n_iter : int
-        Iterations, at least 1.
+        Number of iterations, at least 1.
     converged : bool
         Whether the tolerance was met.
     message : str
-        One sentence on how the run ended.
+        Description of how the run ended.
     trace : list of Progress
         One entry per iteration.
     cuts : Cuts, default=None
-        Cuts of the loss, from a solver that was given some to start with.
+        Cuts of the loss at the end of the run, if the solver was started with cuts.
     """
 
     w: Array
@@ -75,9 +75,9 @@ class Result:
 
 
 class Solver(Protocol):
-    """Anything that minimises ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
+    """Interface of solvers that minimise ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
 
-    Which penalties a solver handles, :func:`require` checks.
+    Each solver checks with :func:`require` that it supports the loss and the penalty.
     """
 
     def solve(
@@ -88,18 +88,18 @@ class Solver(Protocol):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None), never ending above it."""
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``."""
 
 
-# What a solver can need of a loss besides being convex or smooth, and how to do without it.
+# Optional methods of a loss that a solver may require: description, what is missing, and an alternative solver.
 _METHODS = {
-    "curvature": ("a loss with curvature", "has none", "OCAS"),
+    "curvature": ("a loss with curvature", "does not implement it", "OCAS"),
     "hessian_product": (
         "a loss with Hessian products",
-        "has none",
+        "does not implement them",
         "SmoothedNewton or OCAS",
     ),
-    "split": ("a difference of convex losses", "is not given as one", "LBFGS"),
+    "split": ("a difference of convex losses", "is not available as one", "LBFGS"),
 }
 
 
@@ -113,7 +113,7 @@ def require(
     smooth: bool = False,
     method: str | None = None,
 ) -> None:
-    """Raise ValueError if a loss or a penalty does not fit a solver: what it needs, what it got, and what to use.
+    """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ def require(
     penalty : object
         The penalty.
     penalties : tuple of type
-        Penalties that the solver handles.
+        Penalties that the solver supports.
     convex, smooth : bool, default=False
-        Whether the loss must be convex, or smooth.
+        Whether the loss must be convex or smooth.
     method : {"curvature", "hessian_product", "split"}, default=None
         Optional method of the loss that the solver calls.
     """
@@ -138,20 +138,22 @@ def require(
         problem = f"the penalty {needed}; got {type(penalty).__name__}; use {other}"
     elif convex and not loss.convex:
         other = "LBFGS, or CCCP for a difference of convex losses"
-        problem = f"a convex loss, and {name} is not; use {other}{', with SquaredL2' if constraint else ''}"
+        problem = (
+            f"a convex loss; got {name}, which is not convex; use {other}{', with SquaredL2' if constraint else ''}"
+        )
     elif smooth and not loss.smooth:
-        problem = f"a smooth loss, and {name} is not; use SmoothedNewton"
+        problem = f"a smooth loss; got {name}, which is not smooth; use SmoothedNewton"
     elif method is not None and not loss.has(method):
         needed, lack, other = _METHODS[method]
-        problem = f"{needed}, and {name} {lack}; use {other}"
+        problem = f"{needed}; got {name}, which {lack}; use {other}"
     if problem is not None:
-        raise ValueError(f"{solver} needs {problem}")
+        raise ValueError(f"{solver} requires {problem}")
 
 
 def finish(
     w: Array, objective: float, gap: float, unit: float, converged: bool, trace: list[Progress], solver: str, tol: float
 ) -> Result:
-    """Word the end of a run; a gap below zero is rounding. The tolerance is relative to ``unit``."""
+    """Return the result of a run with its message. The tolerance is relative to ``unit``; negative gaps become zero."""
     gap = max(gap, 0.0)
     reached = f"gap {gap:.3g} at objective {objective:.6g} after {len(trace)} iterations"
     if converged:

@@ -1,4 +1,4 @@
-"""The concave-convex procedure for a loss given as a difference of convex losses."""
+"""Concave-convex procedure for a loss given as a difference of convex losses."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class CCCP(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
-    objective that touches it there, and minimises that bound from there with :class:`SmoothedNewton`. So the
-    objective never rises. It ends when a step lowers the objective by less than ``tol`` of itself, or of what was
-    gained from zero weights if that is less. The result is a stationary point; it has no certificate, and its gap is
-    NaN.
+    objective that is exact there, and minimises this bound with :class:`SmoothedNewton`. The objective therefore never
+    increases. The procedure stops when the decrease in a step is less than ``tol`` times the objective, or ``tol``
+    times the decrease from zero weights if that is smaller. The result is a stationary point; it has no certificate,
+    and its gap is NaN.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class CCCP(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (the solution without the concave part if None), never ending above it."""
+        """Minimise from ``w0`` (the solution for ``f`` alone if None); the result is never worse than the start."""
         inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
         if loss.convex:
             return inner.solve(operator, loss, penalty, w0, callback)
@@ -76,7 +76,7 @@ class CCCP(Parameters):
             new_scores = counted.matvec(new_w)
             new_objective = penalty.value(new_w) + penalty.C * loss.value_and_gradient(new_scores)[0]
             fall = objective - new_objective
-            # What a step gains is compared with what all of them gained from zero weights, as features may be small.
+            # The decrease is compared with the total decrease from zero weights, because features may be small.
             little = fall <= self.tol * min(abs(objective), abs(at_zero - min(objective, new_objective)))
             converged, stuck = step.converged and little, little and not step.converged
             if new_objective < objective:
@@ -85,7 +85,7 @@ class CCCP(Parameters):
             if callback is not None:
                 callback(trace[-1])
             if stuck:
-                break  # the inner solver would hardly come further
+                break  # further progress of the inner solver is unlikely
         state = "converged" if converged else "did not reach its tolerance: raise max_iter or tol;"
         message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, tol={self.tol:g}"
         return Result(w, objective, np.nan, len(trace), converged, message, trace)

@@ -1,4 +1,4 @@
-"""Which solver fits a loss and a penalty."""
+"""Selection of a solver for a loss and a penalty."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rocmax.solvers.truncated_newton import TruncatedNewton
 def choose_solver(
     loss: BoundLoss, penalty: SquaredL2 | Unpenalized | Ball, tol: float = 1e-3, max_iter: int = 500
 ) -> Solver:
-    """Return a solver that fits a loss and a penalty.
+    """Return a solver that supports a loss and a penalty.
 
-    A norm constraint goes to :class:`ProximalBundle`. With :class:`~rocmax.penalties.SquaredL2`, a smooth convex loss
-    with Hessian products goes to :class:`TruncatedNewton`, a convex loss with curvature to :class:`SmoothedNewton`,
-    another convex loss to :class:`OCAS`, a difference of convex losses to :class:`CCCP`, and any other loss to
-    :class:`LBFGS`.
+    A norm constraint is handled by :class:`ProximalBundle`. With :class:`~rocmax.penalties.SquaredL2`, the solver is
+    :class:`TruncatedNewton` for a smooth convex loss with Hessian products, :class:`SmoothedNewton` for a convex loss
+    with curvature, :class:`OCAS` for any other convex loss, :class:`CCCP` for a difference of convex losses, and
+    :class:`LBFGS` for any other loss.
 
     Parameters
     ----------
     loss : BoundLoss
-        The loss, with its labels.
+        The loss, bound to labels.
     penalty : SquaredL2, Unpenalized or Ball
         The penalty.
     tol : float, default=1e-3

@@ -1,4 +1,4 @@
-"""Local descent for losses that are not convex."""
+"""Local minimisation of losses that need not be convex."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from rocmax.solvers.base import Callback, Progress, Result, require
 class LBFGS(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
 
-    For any loss, convex or not; a result is a point no worse than the start, without a certificate, and its gap is
-    NaN.
+    The loss need not be convex. The result is never worse than the start; it has no certificate, and its gap is NaN.
 
     Parameters
     ----------
@@ -44,16 +43,17 @@ class LBFGS(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Descend from ``w0``; zero weights are refused, because every pair ties there."""
+        """Minimise from ``w0``, which must not be zero, because all scores are tied there."""
         require("LBFGS", loss, penalty, (SquaredL2, Unpenalized))
         if w0 is None or not np.any(w0):
-            raise ValueError("LBFGS needs a start w0 other than zero: a bounded loss is flat there")
+            raise ValueError("w0 of LBFGS must not be zero, where a bounded loss is flat; got zero weights or None")
         op = CountingOperator(operator)
         trace: list[Progress] = []
         start = np.asarray(w0, dtype=np.float64)
         best: tuple[float, Array] = (np.inf, start)
-        # SciPy's tolerance is relative to objectives above 1 only, so the objective is measured in units of the
-        # start. Its first step has length 1: a tenth of the start, so as not to leap into another valley.
+        # SciPy's tolerance is relative only for objectives above 1, so the objective is divided by its value at the
+        # start. The first step has length 1; the weights are scaled so that this is a tenth of the norm of the start,
+        # to stay near the same local minimum.
         size = 0.1 * float(np.linalg.norm(start))
         unit = penalty.value(start) + penalty.C * loss.value_and_gradient(op.matvec(start))[0] or 1.0
 
@@ -74,7 +74,7 @@ class LBFGS(Parameters):
                 if callback is not None:
                     callback(trace[-1])
             except StopIteration as stop:
-                # SciPy would take it for a wish to end; it is the caller's to see.
+                # SciPy interprets StopIteration as a request to stop; it is raised again for the caller below.
                 stopped.append(stop)
                 raise
 

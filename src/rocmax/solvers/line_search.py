@@ -9,10 +9,11 @@ from collections.abc import Callable
 def find_zero(
     slope: Callable[[float], float], slope_at_zero: float, *, rtol: float, largest: float, max_evals: int
 ) -> float:
-    """Return a step at which an increasing ``slope`` is small; always the last step that was evaluated.
+    """Return a step at which an increasing ``slope`` is close to zero; always the last step that was evaluated.
 
-    Starts at 1, doubles while the slope is negative, then interpolates between the ends, never closer than a tenth to
-    either, until ``|slope| <= rtol * |slope(0)|``. A step that would pass ``largest`` stops there.
+    The search starts at 1, doubles the step while the slope is negative, and then interpolates between the ends of the
+    bracket, with a distance of at least a tenth of its length to both, until ``|slope| <= rtol * |slope(0)|``. Steps
+    are at most ``largest``.
     """
     low, low_slope = 0.0, slope_at_zero
     high, high_slope = None, 0.0
@@ -31,7 +32,7 @@ def find_zero(
             t = min(2 * t, largest)
         else:
             rise = high_slope - low_slope
-            # Rounding can make the ends equal, and an overflow infinite.
+            # The difference can be zero due to rounding, or infinite due to overflow.
             share = -low_slope / rise if 0.0 < rise < math.inf else 0.5
             t = low + (high - low) * min(max(share, 0.1), 0.9)
     return t

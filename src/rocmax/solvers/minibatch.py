@@ -1,4 +1,4 @@
-"""Stochastic subgradient steps on batches: one pass over a stream, in memory of one batch."""
+"""Stochastic subgradient steps on mini-batches: one pass over a stream, with the memory of one batch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rocmax.losses.base import Loss
 class MiniBatchSteps:
     r"""Projected subgradient steps :math:`w \leftarrow \Pi(w - \eta t^{-1/2} g)`, one per batch, and their mean.
 
-    The mean gives the ``t``-th step a weight in proportion to ``t``, so that the first steps fade. For a loss that
-    depends on a shift of the scores, an intercept moves along.
+    In the mean, the ``t``-th step has a weight proportional to ``t``, so that early steps have little influence. For a
+    loss that depends on a shift of the scores, an intercept is updated as well.
 
     Parameters
     ----------
@@ -24,17 +24,17 @@ class MiniBatchSteps:
     n_features : int
         Number of features.
     learning_rate : float or None
-        Length of the first step. None takes the length at which a step along the difference of the class means, the
-        direction of every loss at zero weights, puts the mean scores 1, the margin, apart.
+        Length of the first step. With None, a step along the difference of the class means, which is the direction of
+        every loss at zero weights, separates the mean scores by the margin 1.
     radius : float
         Upper bound on the L2 norm of the weights, to which each step is projected; may be infinite.
 
     Attributes
     ----------
     w, b : ndarray, float
-        Weights and intercept at hand.
+        Current weights and intercept.
     mean_w, mean_b : ndarray, float
-        Their means.
+        Weighted means of the weights and of the intercept.
     n_steps : int
         Number of steps so far.
 
@@ -52,12 +52,12 @@ class MiniBatchSteps:
         self.n_steps = 0
 
     def restart(self, w: Array, b: float) -> None:
-        """Go on from other weights, with steps as short as they are by now."""
+        """Continue from other weights, without resetting the step length."""
         self.w, self.mean_w = w.copy(), w.copy()
         self.b = self.mean_b = b
 
     def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
-        """Step along the subgradient of one batch, which holds both classes."""
+        """Take a step along the subgradient of one batch, which must contain both classes."""
         if self._learning_rate is None:
             apart = np.asarray(X[positive].mean(axis=0) - X[~positive].mean(axis=0)).ravel()
             size = float(apart @ apart)

@@ -1,4 +1,4 @@
-"""Cutting planes with a line search, for convex losses that have nothing but subgradients."""
+"""Cutting-plane method with a line search, for convex losses that provide only subgradients."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from rocmax.solvers.base import Callback, Cuts, Result, require
 
 @dataclass(frozen=True)
 class OCAS(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cuts alone, with a certified duality gap.
+    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
 
-    Each iteration minimises the cuts seen so far, searches the line from the best point to that minimiser, and takes
-    the next cut a little beyond the best point of the line. It needs two passes over the data; the line search works
-    on the scores.
+    Each iteration minimises the cutting-plane model, performs a line search from the best point to that minimiser, and
+    computes the next cut slightly beyond the result of the line search. It needs two passes over the data; the line
+    search works on the scores.
 
     Parameters
     ----------
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
-        ``tol`` times the improvement of the objective over zero weights. At zero weights, when it is at most ``tol``
-        times the decrease that the slope there promises.
+        ``tol`` times the improvement of the objective over zero weights. At zero weights, the solver stops when the gap
+        is at most ``tol`` times the decrease predicted by the gradient there.
     max_iter : int, default=500
         Maximum number of iterations.
     cuts : Cuts, default=None
-        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end. None starts without cuts.
+        Valid cuts to start from, possibly none; the result then contains the final cuts. None starts without cuts and
+        returns none.
 
     References
     ----------
@@ -49,7 +50,7 @@ class OCAS(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
         require("OCAS", loss, penalty, (SquaredL2,), convex=True)
         run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         return run.iterate("OCAS", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

@@ -1,4 +1,4 @@
-"""The projected subgradient method of the papers, with a certificate."""
+"""Projected subgradient method, with a certified gap."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from rocmax.solvers.proximal_bundle import FLOOR
 
 @dataclass(frozen=True)
 class ProjectedSubgradient(Parameters):
-    r"""Minimise :math:`R(w)` over a ball by steps :math:`w_{t+1} = P_W(w_t - \frac{\eta_0}{\sqrt t} g_t)`.
+    r"""Minimise :math:`R(w)` under a norm constraint by steps :math:`w_{t+1} = P_W(w_t - \frac{\eta_0}{\sqrt t} g_t)`.
 
-    The best iterate is kept. Every subgradient is a cut, and so is the mean of the cuts, weighted by their steps;
-    its minimum over the ball is a lower bound of the optimum. The mean is taken anew at every power of two, so that
-    early cuts are forgotten. The bound and the best loss meet at the rate of the method,
-    :math:`O(1/\sqrt t)`: :class:`ProximalBundle` solves the same problem in far fewer passes.
+    The best iterate is returned. Every subgradient gives a cut, and the mean of the cuts, weighted by the step
+    lengths, is a cut as well; its minimum under the constraint is a lower bound of the optimum. The mean is restarted
+    at every power of two, so that early cuts are discarded. The gap converges at the rate of the method,
+    :math:`O(1/\sqrt t)`; :class:`ProximalBundle` solves the same problem in far fewer passes.
 
     Parameters
     ----------
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
-        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, when it
-        is at most ``tol`` times the decrease that the slope there promises.
+        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, the
+        solver stops when the gap is at most ``tol`` times the decrease predicted by the gradient there.
     max_iter : int, default=5000
         Maximum number of iterations.
     learning_rate : "auto" or float, default="auto"
-        Length of the first step, :math:`\eta_0`. "auto" takes the largest norm under the constraint divided by the norm
-        of the first subgradient, which the theory of the method favours.
+        Length of the first step, :math:`\eta_0`. "auto" uses the largest norm under the constraint divided by the norm
+        of the first subgradient, as in the convergence analysis of the method.
 
     References
     ----------
@@ -69,7 +69,7 @@ class ProjectedSubgradient(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from the projection of ``w0`` (zero if None), never ending above it."""
+        """Minimise from the projection of ``w0`` (zero if None); the result is never worse than the start."""
         require("ProjectedSubgradient", loss, penalty, (Ball,), convex=True)
         op = CountingOperator(operator)
         w = np.zeros(op.shape[1]) if w0 is None else penalty.project(np.array(w0, dtype=np.float64))
@@ -103,7 +103,7 @@ class ProjectedSubgradient(Parameters):
 
 
 class _MeanCut:
-    """The weighted mean of cuts since the last power of two, and since the one before it."""
+    """Weighted means of the cuts since the last power of two and since the previous one."""
 
     def __init__(self, ball: Ball, n_features: int) -> None:
         self._ball = ball

@@ -1,4 +1,4 @@
-"""A proximal bundle method: convex losses over a ball, certified by cuts."""
+"""Proximal bundle method for convex losses under a norm constraint, certified by cuts."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.line_search import find_zero
 
-# A loss this small, relative to that of zero weights, counts as this: on separable data the loss itself can be zero.
+# Lower limit of the loss in the stopping rule, relative to the loss of zero weights: it can be 0 on separable data.
 FLOOR = 1e-3
-# How much of the way from the best point to the end of the step lies between it and the next cut.
+# Distance between the best point and the next cut, relative to the distance from the best point to the end of the step.
 _BEYOND = 0.05
-# Iterations without any progress after which the run ends.
+# Number of iterations without progress after which the run ends.
 _STUCK = 60
-# Largest number of weights that all cuts together may hold, and limits for the number of cuts.
+# Maximum number of weights in all cuts together, and limits of the number of cuts.
 _CUT_WEIGHTS, _FEWEST_CUTS, _MOST_CUTS = 4_000_000, 25, 100
 
 
 @dataclass(frozen=True)
 class ProximalBundle(Parameters):
-    r"""Minimise :math:`R(w)` over a ball for a convex loss, with a certified duality gap.
+    r"""Minimise :math:`R(w)` under a norm constraint for a convex loss, with a certified duality gap.
 
-    Every subgradient is a cut :math:`R(w') \ge b + g \cdot w'`. The minimiser of the cuts near the best point, a small
-    problem that needs no data, is where a step leads (one pass over the data); a line search along it works on the
-    scores; the next cut is taken a little beyond its end (another pass). Any mixture of the cuts bounds the optimum
-    from below, by its minimum over the ball.
+    Every subgradient gives a cut :math:`R(w') \ge b + g \cdot w'`. Each iteration computes the minimiser of the cuts
+    near the best point, a small problem that does not depend on the number of rows, and takes a step towards it (one
+    pass over the data). A line search along the step works on the scores, and the next cut is computed slightly beyond
+    its end (another pass). The minimum of any mixture of the cuts under the constraint is a lower bound of the optimum.
 
-    When the gap is small enough, weights that are zero at the minimiser of the cuts are set to zero, if the tolerance
-    allows.
+    When the gap is within the tolerance, weights that are zero at the minimiser of the cuts are set to zero, if the gap
+    remains within the tolerance.
 
     Parameters
     ----------
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
-        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, when it
-        is at most ``tol`` times the decrease that the slope there promises.
+        the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, the
+        solver stops when the gap is at most ``tol`` times the decrease predicted by the gradient there.
     max_iter : int, default=500
         Maximum number of iterations.
 
@@ -77,7 +77,7 @@ class ProximalBundle(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from the projection of ``w0`` (zero if None), never ending above it, nor above zero weights."""
+        """Minimise from the projection of ``w0`` (zero if None); the result is never worse than it or zero weights."""
         require("ProximalBundle", loss, penalty, (Ball,), convex=True)
         run = _BundleSteps(CountingOperator(operator), loss, penalty, w0)
         trace: list[Progress] = []
@@ -103,9 +103,9 @@ class ProximalBundle(Parameters):
 
 
 class _BundleSteps:
-    """State of one run: the best point, the cuts and the coefficients of the next one.
+    """State of a run: the best point, the cuts and the coefficients of the next cut.
 
-    ``rise`` is the loss of the best point minus that of zero weights, and ``value`` that of the next cut's point.
+    ``rise`` is the loss of the best point minus that of zero weights; ``value`` is the same for the next cut.
     """
 
     def __init__(self, operator: CountingOperator, loss: BoundLoss, ball: Ball, w0: Array | None) -> None:
@@ -126,12 +126,12 @@ class _BundleSteps:
                 self.value, self.at, self.coefficients = value, scores, coefficients
 
     def unit(self, w: Array, rise: float) -> float:
-        """Return what the tolerance is relative to: the loss, or what is to be gained from zero if that is less."""
+        """Return the scale of the tolerance: the loss, or the possible decrease from zero weights if it is smaller."""
         gain = -self.bundle.bound if w.any() else self.ball.support(-self.origin.slope)
         return min(max(self.origin.value + rise, FLOOR * self.origin.value), gain)
 
     def meets(self, tol: float, rise: float, w: Array | None = None) -> bool:
-        """Tell whether the gap of a point with this rise of the loss is within the tolerance."""
+        """Return whether the gap of a point with this rise of the loss is within the tolerance."""
         w = self.w if w is None else w
         rounding = self.origin.rounding(-self.bundle.bound) if w.any() else 0.0
         return rise - self.bundle.bound <= max(tol * self.unit(w, rise), rounding)
@@ -141,13 +141,13 @@ class _BundleSteps:
         return self.origin.rise(value, coefficients, scores), coefficients
 
     def cut(self) -> None:
-        """Turn the coefficients at hand into a cut."""
+        """Add a cut from the current coefficients."""
         gradient = self.operator.rmatvec(self.coefficients) if self.at.any() else self.origin.slope
-        # At zero weights, no cut is above the loss but for rounding.
+        # At zero weights, a cut can exceed the loss only by rounding error.
         self.bundle.add(gradient, min(self.value - float(self.coefficients @ self.at), 0.0))
 
     def step(self, target: Array) -> None:
-        """Step from the best point towards the target, and take the next cut a little further on."""
+        """Take a step from the best point towards the target, and compute the next cut slightly beyond it."""
         step = target - self.w
         along = self.operator.matvec(step)
         start = self.scores
@@ -169,9 +169,10 @@ class _BundleSteps:
         self.value, self.coefficients = self._evaluated(self.at)
 
     def truncate(self, target: Array, tol: float, highest: float) -> None:
-        """Set the weights to zero that are zero at the minimiser of the cuts, if the tolerance allows.
+        """Set weights that are zero at the minimiser of the cuts to zero, if the gap remains within the tolerance.
 
-        Steps mix the weights of many points, so that what is zero at all later ones may be left with a little.
+        The best point is a mixture of many points, so a weight that is zero at all recent points may still be small
+        and non-zero.
         """
         w = np.where(target != 0, self.w, 0.0)
         if not self.ball.sparse or np.array_equal(w, self.w):

@@ -1,4 +1,4 @@
-"""Newton steps on a smoothed loss, certified by cuts of the loss itself."""
+"""Newton's method on a smoothed loss, certified by cuts of the exact loss."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers._certified import CertifiedRun
 from rocmax.solvers.base import Callback, Cuts, Result, require
 
-# Iterations without a tenth off the gap after which cutting-plane steps take turns with Newton steps.
+# Number of iterations that reduce the gap by less than a tenth, after which cutting-plane and Newton steps alternate.
 _SLOW = 3
-# On large samples the line searches of the first iterations are rough, while the relative gap is above this.
+# On large samples, the line searches of the first iterations are approximate while the relative gap is above this.
 _ROUGH_ITERATIONS = 3
 _ROUGH_GAP = 0.02
 
@@ -23,23 +23,24 @@ _ROUGH_GAP = 0.02
 class SmoothedNewton(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
 
-    Each iteration takes a Newton step with a sampled Hessian on a smoothed loss, one pass over the data, and a
-    gradient at the new point, another. The line search between them works on the scores and needs no pass. Every
-    gradient, smoothed or not, is a cut :math:`R(w') \ge b + g \cdot w'`; the best lower bound from all cuts
-    certifies the gap. The smoothing is tied to the tolerance and shrinks as the steps succeed. Where Newton steps
-    stop paying (small samples, where the loss is visibly a polyhedron), steps towards the minimiser of the cuts take
-    turns with them.
+    Each iteration takes a Newton step on a smoothed loss with a sampled Hessian, which needs one pass over the data,
+    and computes a gradient at the new point, which needs another. The line search works on the scores and needs no
+    pass. Every gradient, smoothed or not, gives a cut :math:`R(w') \ge b + g \cdot w'`; the best lower bound from all
+    cuts certifies the gap. The amount of smoothing depends on the tolerance and decreases during the run. If Newton
+    steps make little progress, as on small samples on which the loss is piecewise linear with few pieces, they
+    alternate with steps towards the minimiser of the cuts.
 
     Parameters
     ----------
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
-        ``tol`` times the improvement of the objective over zero weights. At zero weights, when it is at most ``tol``
-        times the decrease that the slope there promises.
+        ``tol`` times the improvement of the objective over zero weights. At zero weights, the solver stops when the gap
+        is at most ``tol`` times the decrease predicted by the gradient there.
     max_iter : int, default=500
         Maximum number of iterations.
     cuts : Cuts, default=None
-        Cuts that are known to hold, perhaps none; the result then holds the cuts at the end. None starts without cuts.
+        Valid cuts to start from, possibly none; the result then contains the final cuts. None starts without cuts and
+        returns none.
     """
 
     tol: float = 1e-3
@@ -54,7 +55,7 @@ class SmoothedNewton(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None), never ending above it, nor above zero weights."""
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
         require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
         run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         if self.cuts is not None:

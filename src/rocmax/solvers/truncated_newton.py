@@ -1,4 +1,4 @@
-"""Truncated Newton for smooth losses with Hessian products."""
+"""Truncated Newton method for smooth losses with Hessian products."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rocmax.solvers.line_search import find_zero
 
 @dataclass(frozen=True)
 class TruncatedNewton(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton steps from conjugate gradients.
+    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton's method with conjugate gradients.
 
-    The objective is strongly convex with modulus 1, so :math:`\frac12 |\nabla F(w)|^2` bounds the distance to
-    the optimum: that is the certified gap. Each step solves the Newton system only as precisely as the
-    gradient deserves, at two passes over the data a conjugate-gradient step; the line search works on the scores and
+    The objective is strongly convex with modulus 1, so :math:`\frac12 |\nabla F(w)|^2` is an upper bound of the
+    suboptimality; it is the certified gap. The Newton system is solved to a tolerance that decreases with the
+    gradient. Each conjugate-gradient iteration needs two passes over the data; the line search works on the scores and
     needs no pass.
 
     Parameters
@@ -46,7 +46,7 @@ class TruncatedNewton(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None), never ending above it."""
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``."""
         require("TruncatedNewton", loss, penalty, (SquaredL2,), convex=True, smooth=True, method="hessian_product")
         op, C = CountingOperator(operator), penalty.C
         origin = Origin(op, loss)
@@ -86,7 +86,7 @@ class TruncatedNewton(Parameters):
 
 
 def _newton_step(op: CountingOperator, loss: BoundLoss, C: float, scores: Array, gradient: Array) -> Array:
-    """Solve ``(I + C X'HX) step = -gradient`` to a tolerance that falls with the gradient."""
+    """Solve ``(I + C X'HX) step = -gradient`` to a tolerance that decreases with the gradient."""
     product = loss.hessian_product(scores)
     d = gradient.size
     system = LinearOperator((d, d), matvec=lambda v: v + C * op.rmatvec(product(op.matvec(v))), dtype=np.float64)

@@ -162,7 +162,7 @@ def test_grid_search_over_the_radius():
         ({"constraint": "elasticnet", "radius": 1.0, "l1_ratio": "a"}, "l1_ratio needs a number from 0 to 1; got 'a'"),
         ({"constraint": "group", "radius": 1.0}, "constraint='group' needs groups.*got None"),
         ({"constraint": "l1", "radius": 1.0, "groups": LABELS}, "groups are used by constraint='group' only"),
-        ({"constraint": "group", "radius": 1.0, "groups": [0, 1]}, "groups needs 20 labels, one per feature.*got 2"),
+        ({"constraint": "group", "radius": 1.0, "groups": [0, 1]}, "groups must be 20 labels, one per feature.*got 2"),
         ({"constraint": "group", "radius": 1.0, "groups": [[0], [0]]}, "groups must not overlap"),
     ],
 )

@@ -165,21 +165,46 @@ def test_every_loss_finds_a_solver(loss, penalty, solver):
 @pytest.mark.parametrize(
     ("loss", "penalty", "solver", "text"),
     [
-        (PartialAUCRamp(), SquaredL2(), OCAS(), "OCAS needs a convex loss, and BoundRamp is not; use LBFGS, or CCCP"),
-        (PairwiseHinge(), SquaredL2(), TruncatedNewton(), "needs a smooth loss, and BoundConvex is not; use Smoothed"),
-        (GMean(), SquaredL2(), SmoothedNewton(), "needs a loss with curvature, and BoundFreeShift has none; use OCAS"),
-        (PartialAUCRamp(), SquaredL2(), CCCP(), "CCCP needs a difference of convex losses.*use LBFGS"),
-        (PairwiseHinge(), L1Ball(1.0), OCAS(), "OCAS needs the penalty SquaredL2; got L1Ball; use ProximalBundle"),
+        (
+            PartialAUCRamp(),
+            SquaredL2(),
+            OCAS(),
+            "OCAS requires a convex loss; got BoundRamp, which is not convex; use LBFGS, or CCCP",
+        ),
+        (
+            PairwiseHinge(),
+            SquaredL2(),
+            TruncatedNewton(),
+            "requires a smooth loss; got BoundConvex, which is not smooth; use Smoothed",
+        ),
+        (
+            GMean(),
+            SquaredL2(),
+            SmoothedNewton(),
+            "requires a loss with curvature; got BoundFreeShift, which does not implement it; use OCAS",
+        ),
+        (PartialAUCRamp(), SquaredL2(), CCCP(), "CCCP requires a difference of convex losses.*use LBFGS"),
+        (PairwiseHinge(), L1Ball(1.0), OCAS(), "OCAS requires the penalty SquaredL2; got L1Ball; use ProximalBundle"),
         (
             PairwiseHinge(),
             L1Ball(1.0),
             LBFGS(),
-            "LBFGS needs the penalty SquaredL2 or Unpenalized; got L1Ball; use Prox",
+            "LBFGS requires the penalty SquaredL2 or Unpenalized; got L1Ball; use Prox",
         ),
-        (PartialAUCHinge(0.1, 0.4), L1Ball(1.0), CCCP(), "CCCP needs the penalty SquaredL2; got L1Ball; use Pro"),
-        (PairwiseHinge(), SquaredL2(), ProximalBundle(), "needs the penalty Ball; got SquaredL2; use SmoothedNewton"),
-        (PairwiseHinge(), SquaredL2(), ProjectedSubgradient(), "needs the penalty Ball; got SquaredL2; use Smoothed"),
-        (PartialAUCRamp(), L1Ball(1.0), None, "ProximalBundle needs a convex loss.*use LBFGS.*with SquaredL2"),
+        (PartialAUCHinge(0.1, 0.4), L1Ball(1.0), CCCP(), "CCCP requires the penalty SquaredL2; got L1Ball; use Pro"),
+        (
+            PairwiseHinge(),
+            SquaredL2(),
+            ProximalBundle(),
+            "requires the penalty Ball; got SquaredL2; use SmoothedNewton",
+        ),
+        (
+            PairwiseHinge(),
+            SquaredL2(),
+            ProjectedSubgradient(),
+            "requires the penalty Ball; got SquaredL2; use Smoothed",
+        ),
+        (PartialAUCRamp(), L1Ball(1.0), None, "ProximalBundle requires a convex loss.*use LBFGS.*with SquaredL2"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(loss, penalty, solver, text):
@@ -201,8 +226,8 @@ def test_parts_that_do_not_fit_are_named(loss, penalty, solver, text):
         ({"threshold": np.nan}, ValueError, "threshold"),
         ({"threshold": None}, ValueError, "threshold"),
         ({"tol": 0.0}, ValueError, "tol"),
-        ({"penalty": GroupBall(1.0, [0, 0, 1])}, ValueError, "groups needs 5 labels"),
-        ({"penalty": GroupBall(1.0, [0, 0, 1], 3)}, ValueError, "n_features=3; got data with 5 features"),
+        ({"penalty": GroupBall(1.0, [0, 0, 1])}, ValueError, "groups must be 5 labels"),
+        ({"penalty": GroupBall(1.0, [0, 0, 1], 3)}, ValueError, "n_features=3 features.*got 5 features"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters, error, text):
