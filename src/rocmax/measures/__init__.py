@@ -1,8 +1,8 @@
-"""Measures: what a classifier is judged by, and what training for it needs.
+"""Performance measures, with the losses and thresholds that optimise them.
 
-A :class:`Measure` brings together the score of a measure, the losses that train for it and the threshold that suits it.
-Estimators, scorers, intervals and the command line find it by name, with :func:`find_measure`. The names are those of
-the functions in :mod:`rocmax.metrics`, without the ending ``_score``; the parameters are those of the functions.
+A :class:`Measure` combines the score of a measure, the losses to train for it and the choice of the threshold.
+Estimators, scorers, intervals and the command line look it up by name with :func:`find_measure`. The names and
+parameters are those of the functions in :mod:`rocmax.metrics`, without the suffix ``_score``.
 """
 
 from rocmax._public import set_public_module

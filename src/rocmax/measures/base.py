@@ -1,4 +1,4 @@
-"""The contract of a measure: its score, the losses that train for it and its threshold."""
+"""Base class of the measures."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rocmax.metrics.registry import METRICS, Metric
 
 
 class Measure(ABC):
-    """What a classifier is judged by.
+    """Performance measure of a classifier.
 
-    A subclass is a frozen dataclass whose fields are the parameters of the measure. It may be passed to every estimator
-    with a parameter ``measure``, to :func:`rocmax.metrics.make_scorer`, and to the intervals and tests by resampling.
+    A subclass is a frozen dataclass whose fields are the parameters of the measure. It can be passed to every estimator
+    with a parameter ``measure``, to :func:`rocmax.metrics.make_scorer`, and to the bootstrap intervals and tests.
 
     Attributes
     ----------
     name : str
         Name of the measure.
     trainable : bool
-        Whether there are losses that train for the measure.
+        Whether the measure has losses for training.
     depends_on_class_ratio : bool
-        Whether the value changes with the share of positives. A sample of the positives then needs weights.
+        Whether the value depends on the share of positives. If one class is subsampled, weights are then required.
     """
 
     name: ClassVar[str]
@@ -33,18 +33,18 @@ class Measure(ABC):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """Parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     @property
     def metric(self) -> Metric:
-        """The function that computes the measure; a measure of your own returns a :class:`Metric` of its own."""
+        """Function that computes the measure; a custom measure returns its own :class:`Metric`."""
         return METRICS[self.name]
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The measure in words, for tables and reports."""
+        """Description of the measure, for tables and reports."""
 
     @property
     def counts_rows(self) -> bool:
@@ -52,7 +52,7 @@ class Measure(ABC):
         return False
 
     def as_fraction(self, n_rows: float) -> Measure:
-        """Return the measure with numbers of rows turned into fractions of ``n_rows``, for use on parts of a sample.
+        """Return the measure with numbers of rows converted to fractions of ``n_rows``, for use on parts of a sample.
 
         Parameters
         ----------
@@ -72,10 +72,10 @@ class Measure(ABC):
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
-            Two classes.
+            True labels, of two classes.
         decision : array-like of shape (n_samples,)
-            Scores minus the threshold: a value above 0 predicts the positive class. A measure of the ranking does not
-            depend on the threshold.
+            Scores minus the threshold: a value above 0 predicts the positive class. Ranking measures do not depend on
+            the threshold.
         sample_weight : array-like of shape (n_samples,), default=None
             Number of copies of each row.
         pos_label : object, default=None
@@ -89,26 +89,26 @@ class Measure(ABC):
         return self.metric.of_decision(y_true, decision, sample_weight, pos_label, **self.params)
 
     def convex_loss(self) -> Loss:
-        """Return the convex loss that trains for the measure; it does not change with a shift of the scores."""
+        """Return the convex loss for the measure, which is invariant to a shift of the scores."""
         raise self._no_loss()
 
     def soft_loss(self, width: float) -> Loss:
-        """Return the bounded loss that trains for the measure; its step has the given width in the scores."""
+        """Return the bounded loss for the measure, with a step of the given width in the scores."""
         raise self._no_loss()
 
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold on training scores that suits the measure."""
+        """Return the threshold for the measure, chosen on training scores."""
         raise self._no_loss()
 
     @classmethod
     def check_trainable(cls) -> None:
-        """Raise ValueError if no loss trains for the measure, and list the measures that have one."""
+        """Raise ValueError if the measure has no loss for training; the message lists the measures that have one."""
         if not cls.trainable:
             raise cls._no_loss()
 
     @classmethod
     def _no_loss(cls) -> ValueError:
-        # The list of measures is made of the classes that are derived from this one.
+        # Imported here because the registry imports this module.
         from rocmax.measures.registry import measure_names
 
         names = ", ".join(measure_names(trainable=True))

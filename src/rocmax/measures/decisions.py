@@ -1,4 +1,4 @@
-"""Measures of decisions: of the rows at the top, and of predicted labels."""
+"""Threshold-based measures: of the top-ranked rows, and of predicted labels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PrecisionAtKMeasure(Measure):
         return replace(self, k=top_weight(self.k, n_rows) / n_rows) if self.counts_rows else self
 
     def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge of the precision at k."""
+        """Return the structural hinge loss for the precision at k."""
         return losses.PrecisionAtK(self.k)
 
     def soft_loss(self, width: float) -> losses.Loss:
@@ -59,14 +59,14 @@ class PrecisionAtKMeasure(Measure):
         return losses.SoftPrecision(self.k, width)
 
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold above which ``k`` rows lie."""
+        """Return the threshold with ``k`` rows above it."""
         total = float(scores.size if weight is None else weight.sum())
         return at_top(scores, positive, weight, top_weight(self.k, total))
 
 
 @dataclass(frozen=True)
 class BreakEvenPointMeasure(Measure):
-    """Precision among as many rows as there are positives, where precision and recall are equal."""
+    """Precision-recall break-even point: the precision at ``k``, with ``k`` the number of positives."""
 
     name: ClassVar[str] = "break_even_point"
 
@@ -76,7 +76,7 @@ class BreakEvenPointMeasure(Measure):
         return "break-even point"
 
     def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge of the break-even point."""
+        """Return the structural hinge loss for the break-even point."""
         return losses.BreakEven()
 
     def soft_loss(self, width: float) -> losses.Loss:
@@ -84,14 +84,14 @@ class BreakEvenPointMeasure(Measure):
         return losses.SoftPrecision(None, width)
 
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold above which as many rows lie as there are positives."""
+        """Return the threshold with as many rows above it as there are positives."""
         total = float(positive.sum() if weight is None else weight[positive].sum())
         return at_top(scores, positive, weight, total)
 
 
 @dataclass(frozen=True)
 class FBetaMeasure(Measure):
-    """F-beta of the decisions.
+    """F-beta score of the predicted labels.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class FBetaMeasure(Measure):
         return f"F{self.beta:g}"
 
     def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge of F-beta at the best shift of the scores."""
+        """Return the structural hinge loss for F-beta at the best shift of the scores."""
         return losses.FreeShift(losses.FBeta(self.beta))
 
     def soft_loss(self, width: float) -> losses.Loss:
@@ -126,7 +126,7 @@ class FBetaMeasure(Measure):
 
 @dataclass(frozen=True)
 class GMeanMeasure(Measure):
-    """Geometric mean of the true-positive and the true-negative rate of the decisions."""
+    """Geometric mean of the true-positive and the true-negative rate of the predicted labels."""
 
     name: ClassVar[str] = "g_mean"
 
@@ -136,7 +136,7 @@ class GMeanMeasure(Measure):
         return "G-mean"
 
     def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge of the G-mean at the best shift of the scores."""
+        """Return the structural hinge loss for the G-mean at the best shift of the scores."""
         return losses.FreeShift(losses.GMean())
 
     def soft_loss(self, width: float) -> losses.Loss:
@@ -150,7 +150,7 @@ class GMeanMeasure(Measure):
 
 @dataclass(frozen=True)
 class WeightedRelativeAccuracyMeasure(Measure):
-    """Weighted relative accuracy of the decisions; not for training."""
+    """Weighted relative accuracy of the predicted labels; not available for training."""
 
     name: ClassVar[str] = "weighted_relative_accuracy"
     trainable: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Measures of the ROC curve: areas under a part of it, and single points."""
+"""Measures of the ROC curve: areas under the curve or a part of it, and single points."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ROCAUCMeasure(Measure):
         return "AUC"
 
     def convex_loss(self) -> losses.Loss:
-        """Return the pairwise hinge."""
+        """Return the pairwise hinge loss."""
         return losses.PairwiseHinge()
 
     def soft_loss(self, width: float) -> losses.Loss:
@@ -54,12 +54,12 @@ class PartialAUCMeasure(Measure):
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit of the
-        threshold.
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit on the
+        false-positive rate of the threshold.
     standardize : bool, default=False
-        Whether the score is on McClish's scale, see :func:`rocmax.metrics.partial_auc_score`.
+        Whether the score is standardized, see :func:`rocmax.metrics.partial_auc_score`.
     definition : {"area", "count"}, default="area"
-        What the score is, see there. Neither this nor ``standardize`` changes the training.
+        Definition of the score, see there. Neither this parameter nor ``standardize`` affects training.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class PartialAUCMeasure(Measure):
 
 @dataclass(frozen=True)
 class TwoWayPartialAUCMeasure(Measure):
-    """Area under the ROC curve above a true-positive rate and left of a false-positive rate; not for training.
+    """Area under the ROC curve above a true-positive rate and left of a false-positive rate; not trainable.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class TwoWayPartialAUCMeasure(Measure):
 
 @dataclass(frozen=True)
 class TPRAtFPRMeasure(Measure):
-    """True-positive rate at a limit on the false-positive rate; trained for by the partial AUC below the limit.
+    """True-positive rate at a limit on the false-positive rate; training uses the partial AUC below the limit.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ class TPRAtFPRMeasure(Measure):
 
 @dataclass(frozen=True)
 class FPRAtTPRMeasure(Measure):
-    """False-positive rate at a required true-positive rate, where lower is better; not for training.
+    """False-positive rate at a required true-positive rate (lower is better); not available for training.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The measures by name."""
+"""Registry of the measures by name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def measure_names(*, trainable: bool = False) -> list[str]:
     Parameters
     ----------
     trainable : bool, default=False
-        Whether to leave out the measures that no loss trains for.
+        Whether to return only the measures that have a loss for training.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def find_measure(measure: str | Measure | Callable[..., float], **params: Any) -
     Parameters
     ----------
     measure : str, Measure or callable
-        One of :func:`measure_names`, the ending ``_score`` optional; or a measure, which is returned unchanged; or the
-        function of :mod:`rocmax.metrics`.
+        One of :func:`measure_names`, with or without the suffix ``_score``; or a measure, which is returned unchanged;
+        or a function of :mod:`rocmax.metrics`.
     **params
         Parameters of the measure, those of the function in :mod:`rocmax.metrics`, with its defaults.
 
@@ -80,8 +80,8 @@ def find_measure(measure: str | Measure | Callable[..., float], **params: Any) -
     Raises
     ------
     ValueError
-        If there is no such measure, or it has no such parameter, or a parameter without a default is missing. The
-        message lists what there is.
+        If the measure or a parameter is unknown, or if a parameter without a default is missing. The message lists the
+        valid names.
 
     Examples
     --------
@@ -96,19 +96,19 @@ def find_measure(measure: str | Measure | Callable[..., float], **params: Any) -
 def pick_measure(
     measure: str | Measure | Callable[..., float], offered: Mapping[str, Any], *, to_train: bool = False
 ) -> Measure:
-    """Return a measure with those of the offered parameters that it has.
+    """Return a measure by its name, with the applicable subset of the given parameters.
 
-    This is for callers with one flat list of parameters for all measures, such as an estimator or a command.
+    This is for callers with one set of parameters for all measures, such as estimators and the command line.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        One of :func:`measure_names`, the ending ``_score`` optional; or a measure, which is returned unchanged; or the
-        function of :mod:`rocmax.metrics`. A ``Measure`` keeps its own parameters.
+        One of :func:`measure_names`, with or without the suffix ``_score``; or a measure, which is returned unchanged;
+        or a function of :mod:`rocmax.metrics`. A ``Measure`` keeps its own parameters.
     offered : mapping of str to object
-        Values of parameters, of which those that the measure does not have are left out.
+        Values of parameters; those that the measure does not have are ignored.
     to_train : bool, default=False
-        Whether to raise ValueError for a measure that no loss trains for.
+        Whether to raise ValueError for a measure that has no loss for training.
 
     Returns
     -------
@@ -127,6 +127,6 @@ def pick_measure(
         return measure
     metric = named_metric(measure)
     if to_train:
-        # Before the parameters: there may be none for a measure that cannot be trained for.
+        # Checked before the parameters, which may be missing for a measure without a loss.
         _KINDS[metric.name].check_trainable()
     return find_measure(measure, **{name: offered[name] for name in metric.parameters if name in offered})

@@ -1,8 +1,8 @@
-"""Exact measures of a ranking or of predicted labels, their scorers and their confidence intervals.
+"""Performance measures of rankings and of predicted labels, with scorers, confidence intervals and paired tests.
 
-Every measure takes ``sample_weight`` (a row of weight ``v`` counts as ``v`` copies, one of weight zero is
-absent) and ``pos_label`` (default: the larger label, as in scikit-learn). Tied scores are one step of the ROC
-curve, so the order of the rows never matters.
+Every measure takes ``sample_weight`` (a row of weight ``v`` counts as ``v`` copies, and a row of weight zero is
+ignored) and ``pos_label`` (default: the larger label, as in scikit-learn). Tied scores form one step of the ROC curve,
+so results do not depend on the order of the rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Areas under a part of the ROC curve."""
+"""Areas under the ROC curve and under a part of it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def partial_auc_score(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
 ) -> float:
-    r"""Area under the ROC curve between two false-positive rates, divided by their distance.
+    r"""Area under the ROC curve between two false-positive rates, divided by the width of the range.
 
     With ``a = min_fpr``, ``b = max_fpr`` and the empirical ROC curve drawn with straight lines between its
     points (a block of tied scores is one line), the ``"area"`` is
 
     .. math:: \frac{1}{b-a} \int_a^b \mathrm{TPR}(f)\, df,
 
-    exact also where ``a`` or ``b`` falls inside a step. The ``"count"`` takes whole negatives instead,
-    ``j_a = floor(n a)`` and ``j_b = ceil(n b)``, and is the fraction of the pairs of a positive and a
-    negative of rank ``j_a < j <= j_b`` in which the positive has the higher score. Without ties the two are
-    the same if ``n a`` and ``n b`` are whole numbers.
+    which is exact also if ``a`` or ``b`` falls inside a step. The ``"count"`` uses whole negatives instead,
+    ``j_a = floor(n a)`` and ``j_b = ceil(n b)``. It is the fraction of the pairs of a positive and a negative of rank
+    ``j_a < j <= j_b`` in which the positive has the higher score. Without ties both definitions are equal if ``n a``
+    and ``n b`` are integers.
 
     Parameters
     ----------
@@ -47,22 +47,22 @@ def partial_auc_score(
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     standardize : bool, default=False
-        McClish's scale: 1 for a perfect ranking and 0.5 for the diagonal, in every window. With
-        ``min_fpr=0`` this is ``sklearn.metrics.roc_auc_score(max_fpr=...)``. Only for the area.
+        Whether to standardize the area as proposed by McClish: 1 for a perfect ranking and 0.5 for the diagonal, in
+        every window. With ``min_fpr=0`` this equals ``sklearn.metrics.roc_auc_score(max_fpr=...)``. Only available for
+        ``definition="area"``.
     definition : {"area", "count"}, default="area"
-        What to compute; see above. A tied pair counts one half in an area over whole steps and nothing in a
-        count, where the inequality is strict.
+        Definition of the score, see above. A tied pair counts one half in an area over whole steps and zero in a count,
+        where the inequality is strict.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row. A count ranks the negatives by cumulated weight; a copy on the edge of
-        ``j_a`` or ``j_b`` is split.
+        Number of copies of each row. A count ranks the negatives by cumulative weight; a row at ``j_a`` or ``j_b`` may
+        count in part.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
 
     Returns
     -------
     float
-        Between 0 and 1, higher is better. A score that tells nothing gets the window's mean rate
-        ``(a + b) / 2`` as its area, and 0.5 if standardized.
+        Between 0 and 1, higher is better. An uninformative score has the area ``(a + b) / 2``, or 0.5 if standardized.
 
     References
     ----------
@@ -101,11 +101,12 @@ def two_way_partial_auc_score(
 ) -> float:
     r"""Area under the ROC curve above a true-positive rate and left of a false-positive rate, as a fraction.
 
-    For uses that need both enough detections and few false alarms. With ``t = min_tpr`` and ``b = max_fpr``,
+    This measure is for applications that require both a high detection rate and few false alarms. With ``t = min_tpr``
+    and ``b = max_fpr``, it is
 
     .. math:: \frac{1}{(1-t)\, b} \int_0^b \max(\mathrm{TPR}(f) - t, 0)\, df,
 
-    exact at the point where the curve, drawn with straight lines through ties, crosses ``t``.
+    computed exactly at the point where the curve, drawn with straight lines through ties, crosses ``t``.
 
     Parameters
     ----------
@@ -169,23 +170,23 @@ def two_way_partial_auc(curve: Curve, *, min_tpr: float, max_fpr: float) -> floa
 
 
 def roc_auc(curve: Curve) -> float:
-    """Area under the whole curve."""
+    """Return the area under the whole curve."""
     return _area(curve, 0.0, 1.0)
 
 
 def _ordered_pairs(curve: Curve, min_fpr: float, max_fpr: float) -> float:
-    """Fraction of the pairs in the window that are ordered rightly; a tie is not."""
+    """Return the fraction of correctly ordered pairs in the window; ties count as incorrect."""
     start = math.floor(window_end(curve.n, min_fpr))
-    # Fractional weights can sum to less than the next whole number.
+    # Fractional weights can sum to less than the next integer.
     stop = min(math.ceil(window_end(curve.n, max_fpr)), curve.n)
     inside = np.diff(np.clip(curve.fp, start, stop))
     return float(inside @ (curve.tp[:-1] / curve.m)) / (stop - start)
 
 
 def _area(curve: Curve, start: float, stop: float, floor: float = 0.0) -> float:
-    """Area between the curve and the height ``floor`` for false-positive rates from ``start`` to ``stop``."""
+    """Return the area between the curve and the height ``floor`` for rates from ``start`` to ``stop``."""
     fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
-    # On a vertical step the window keeps the top at its left end and the foot at its right end.
+    # On a vertical step, use the upper end at the left end of the window and the lower end at its right end.
     first = int(np.searchsorted(fpr, start, "right"))
     last = int(np.searchsorted(fpr, stop, "left"))
     x = np.concatenate(([start], fpr[first:last], [stop]))
@@ -200,5 +201,5 @@ def _area(curve: Curve, start: float, stop: float, floor: float = 0.0) -> float:
 
 
 def _between(x: Array, y: Array, i: int, at: float) -> float:
-    """Height at ``at`` of the line from point ``i - 1`` to point ``i``, whose ends differ in ``x``."""
+    """Return the height at ``at`` of the line from point ``i - 1`` to point ``i``, which must differ in ``x``."""
     return float(y[i - 1] + (y[i] - y[i - 1]) * ((at - x[i - 1]) / (x[i] - x[i - 1])))

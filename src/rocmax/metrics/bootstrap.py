@@ -1,4 +1,4 @@
-"""Confidence intervals and paired tests by resampling."""
+"""Confidence intervals and paired tests by the bootstrap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Named = tuple[MetricLike, dict[str, Any]]
 
 
 class Estimate(NamedTuple):
-    """A measure and its interval."""
+    """Value of a measure and its confidence interval."""
 
     value: float
     low: float
@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How much the first of two models is above the second, with an interval and the p-value of "no difference"."""
+    """Difference of a measure between two models, with its interval and the p-value for no difference."""
 
     difference: float
     low: float
@@ -48,14 +48,14 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Confidence interval of a measure by the stratified percentile bootstrap.
 
-    Each resample draws as many positives as there are, from the positives and with replacement, and likewise
-    the negatives. The interval runs from the ``(1 - confidence_level) / 2`` quantile of the measure over the
-    resamples to the ``(1 + confidence_level) / 2`` quantile.
+    Each resample draws the positives with replacement from the positives, and the negatives from the negatives; the
+    number of rows of each class does not change. The ends of the interval are the ``(1 - confidence_level) / 2`` and
+    ``(1 + confidence_level) / 2`` quantiles of the measure over the resamples.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
         :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
@@ -81,15 +81,16 @@ def bootstrap_interval(
 
     Notes
     -----
-    A resample is a vector of multiplicities, one multinomial draw in each class, and its value is the measure
-    with these as weights: scores are sorted once, and a resample takes O(N). Above 20,000 distinct scores, neighbours
-    are drawn and measured together, as a tie: near the rank ``j``, counted from the nearer end of its class,
-    ``sqrt(j) / 5`` of them, a fifth of the standard deviation of that rank in a resample (and single scores near the
-    ends). A resample then takes O(sqrt(N)), and the interval is that of all rows to within the error of the resampling.
+    A resample is a vector of multiplicities, from one multinomial draw in each class, and its value is the measure with
+    the multiplicities as weights. Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct
+    scores, neighbouring scores are grouped and treated as ties. Near the rank ``j``, counted from the nearer end of the
+    class, a group has ``sqrt(j) / 5`` rows, a fifth of the standard deviation of that rank in a resample; near the ends
+    scores are not grouped. A resample then takes O(sqrt(N)), and the difference to the interval without groups is below
+    the error of the resampling.
 
-    A weight is a number of copies here as everywhere, so a row of weight 100 counts as 100 independent
-    observations. Where a weight only corrects for how rows were sampled, that interval is too narrow.
-    If the weights of a class do not sum to a whole number, the nearest one is drawn and scaled to the sum.
+    A weight is a number of copies, so a row of weight 100 counts as 100 independent observations. If weights only
+    correct for the sampling of the rows, the interval is too narrow. If the weights of a class do not sum to an
+    integer, the nearest integer number of rows is drawn and scaled to the sum.
 
     References
     ----------
@@ -124,18 +125,18 @@ def bootstrap_test(
 ) -> Comparison:
     r"""Compare two models on the same rows by the paired stratified bootstrap.
 
-    Rows are redrawn in each class, and both models are measured on the same redrawn rows. With :math:`d^*_r` the
-    difference of the measures in resample ``r`` of ``R``, the interval is that of the percentiles of
-    :math:`d^*`, and the two-sided p-value is
+    Rows are resampled within each class, and both models are evaluated on the same resamples. With :math:`d^*_r` the
+    difference of the measures in resample ``r`` of ``R``, the ends of the interval are percentiles of :math:`d^*`, and
+    the two-sided p-value is
 
     .. math:: \min\Bigl(1,\; 2\, \frac{1 + \min(\#\{d^*_r \le 0\}, \#\{d^*_r \ge 0\})}{R + 1}\Bigr),
 
-    the level at which the interval ends at zero. It is never below ``2 / (R + 1)``.
+    the significance level at which the interval ends at zero. It is never below ``2 / (R + 1)``.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
         :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     y_true : array-like of shape (n_samples,)
         Two classes, of any type.
@@ -192,9 +193,9 @@ def estimate_measures(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
 ) -> list[Estimate]:
-    """Return several measures of the same scores with their intervals, as :func:`bootstrap_interval` makes them.
+    """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
-    All are measured on the same resamples, so they cost little more than one.
+    All measures use the same resamples, so the cost is little more than for one measure.
     """
     check_level(confidence_level)
     found = [find_metric(name, params) for name, params in measures]
@@ -247,7 +248,7 @@ def _two_sided(drawn: Array) -> float:
 
 
 def _depth(found: Sequence[tuple[Metric, dict[str, Any]]]) -> float:
-    """Return the false-positive rate beyond which the curve does not matter to any of the measures."""
+    """Return the false-positive rate beyond which the curve affects none of the measures."""
     return max(float(filled.get("max_fpr", 1.0)) for _, filled in found)
 
 

@@ -1,4 +1,4 @@
-"""From labels, scores and weights to the ROC curve: inputs are checked and ties are joined here only."""
+"""ROC curve from labels, scores and weights, with validation of the inputs and the treatment of ties."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array
 
-# Cumulated weights, and products such as 100 * 0.07, miss their true value by rounding. Two weights that are
-# this close, relatively, are equal.
+# Relative tolerance for comparing weights: cumulative weights, and products such as 100 * 0.07, have rounding error.
 DUST = 1e-9
 
 
 class Curve(NamedTuple):
-    """Weight of the negatives and of the positives above each threshold, from none of them to all."""
+    """Weights of the negatives and of the positives above each threshold, from zero to the total weight."""
 
     fp: Array
     tp: Array
@@ -32,19 +31,19 @@ class Curve(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Weight of each class in each block of tied scores, highest first: all that a measure depends on."""
+    """Weight of each class in each block of tied scores, in descending order; sufficient for every measure."""
 
     negative: Array
     positive: Array
 
     def curve(self) -> Curve:
-        """Cumulate the blocks."""
+        """Return the cumulative weights of the blocks."""
         fp, tp = (np.concatenate(([0.0], np.cumsum(weight))) for weight in self)
         return Curve(fp, tp)
 
 
 class RankedRows(NamedTuple):
-    """The rows that are there: class, weight, and the block of tied scores that each is in, highest first."""
+    """Class, weight and block of tied scores (in descending order) of each row with non-zero weight."""
 
     positive: NDArray[np.bool_]
     weight: Array
@@ -52,7 +51,7 @@ class RankedRows(NamedTuple):
     n_blocks: int
 
     def blocks(self, weight: Array | None = None) -> Blocks:
-        """Sum the weights, or others in their place, by class and block."""
+        """Return the sums of the given weights (by default those of the rows) by class and block."""
         weight = self.weight if weight is None else weight
         place = self.block + self.n_blocks * self.positive
         sums = np.bincount(place, weight, 2 * self.n_blocks).astype(np.float64, copy=False)
@@ -62,7 +61,7 @@ class RankedRows(NamedTuple):
 def rank_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
 ) -> RankedRows:
-    """Check scores and find their blocks of ties."""
+    """Validate scores and find their blocks of ties."""
     labels, scores, weight = _present_rows(y_true, _numbers("y_score", y_score), "y_score", sample_weight)
     _check_finite("y_score", scores)
     positive = labels == _classes(labels, pos_label)[1]
@@ -78,9 +77,10 @@ def rank_labels(
     *,
     one_class: bool = False,
 ) -> RankedRows:
-    """Check predicted labels; the rows predicted positive are the first of two blocks.
+    """Validate predicted labels; the rows predicted positive are the first of two blocks.
 
-    With ``one_class``, the true labels may all be alike if the predicted ones or ``pos_label`` tell the positive class.
+    With ``one_class``, the true labels may all be equal if the predicted labels or ``pos_label`` determine the positive
+    class.
     """
     labels, predicted, weight = _present_rows(y_true, _column("y_pred", y_pred), "y_pred", sample_weight)
     classes = _classes(labels, pos_label, predicted if one_class else None)
@@ -101,7 +101,7 @@ def rank_decisions(
     *,
     one_class: bool = False,
 ) -> RankedRows:
-    """Check decisions, of which those above 0 predict the positive class; these rows are the first of two blocks."""
+    """Validate decision values; rows above 0 are predicted positive and are the first of two blocks."""
     labels, values, weight = _present_rows(y_true, _numbers("decision", decision), "decision", sample_weight)
     _check_finite("decision", values)
     classes = _classes(labels, pos_label, labels if one_class else None)
@@ -130,7 +130,7 @@ def label_blocks(
 def _present_rows(
     y_true: ArrayLike, values: NDArray[Any], name: str, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], Array]:
-    """Labels, values and weights of the rows that are there: weight zero means absent."""
+    """Return labels, values and weights of the rows with non-zero weight."""
     labels = _column("y_true", y_true)
     if labels.size != values.size:
         raise ValueError(f"y_true and {name} must have the same length; got {labels.size} and {values.size}")
@@ -148,7 +148,7 @@ def _present_rows(
 
 
 def _classes(labels: NDArray[Any], pos_label: object, predicted: NDArray[Any] | None = None) -> list[Any]:
-    """Return the negative label and the positive one; where labels are all alike, with the help of predicted ones."""
+    """Return the negative and the positive label; if all labels are equal, the predicted labels are used as well."""
     try:
         classes = np.unique(labels).tolist()
         if len(classes) == 1 and predicted is not None:
@@ -172,7 +172,7 @@ def _classes(labels: NDArray[Any], pos_label: object, predicted: NDArray[Any] | 
 
 
 def _one_class(label: Any, predicted: NDArray[Any], pos_label: object) -> list[Any]:
-    """Return both classes where the true labels have one; the absent one is None if nothing tells its name."""
+    """Return both classes if there is one true label; the other class is None if it is unknown."""
     others = [other for other in np.unique(predicted).tolist() if other != label]
     if pos_label is None and not others:
         raise ValueError(f"pos_label must be given if all labels, true and predicted, are equal; got {label!r} only")

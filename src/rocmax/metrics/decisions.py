@@ -18,17 +18,17 @@ def f_beta_score(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
 ) -> float:
-    r"""F-beta of predicted labels, the weighted harmonic mean of precision and recall.
+    r"""F-beta score of predicted labels, the weighted harmonic mean of precision and recall.
 
     .. math:: F_\beta = \frac{(1 + \beta^2)\, tp}{\beta^2 m + tp + fp}
 
     with :math:`tp` of :math:`m` positives and :math:`fp` negatives predicted positive. It equals
-    :func:`sklearn.metrics.fbeta_score`, and is 0 where that is undefined: if there are no positives, true or predicted.
+    :func:`sklearn.metrics.fbeta_score`, and is 0 if that is undefined because there are no true or predicted positives.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two classes, of any type. One class is enough if ``y_pred`` or ``pos_label`` tells which one is positive.
+        Two classes, of any type. One class is sufficient if ``y_pred`` or ``pos_label`` determines the positive class.
     y_pred : array-like of shape (n_samples,)
         Predicted labels.
     beta : float, default=1.0
@@ -67,7 +67,7 @@ def g_mean_score(
 
     .. math:: \sqrt{\mathrm{TPR} \cdot \mathrm{TNR}}
 
-    Unlike accuracy it does not reward a model that always answers with the larger class.
+    Unlike accuracy, it is zero for a model that always predicts the majority class.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ def weighted_relative_accuracy(
 ) -> float:
     r"""Weighted relative accuracy (WRAcc) of predicted labels.
 
-    How much more often the predicted positives are positive than all rows are, times how many they are:
+    The difference between the precision and the share of positives, times the share of predicted positives:
 
     .. math::
         P(\hat y = +)\,\bigl(P(y = + \mid \hat y = +) - P(y = +)\bigr)
         = P(y = +)\, P(y = -)\, (\mathrm{TPR} - \mathrm{FPR}).
 
-    This is the unscaled form, between -1/4 and 1/4. Rakotomamonjy (2004, Table 1) writes four times this
-    value, ``4c (TPR - FPR) / (1 + c)**2`` with ``c`` negatives per positive: -1 to 1 for balanced classes.
+    This is the unscaled form, between -1/4 and 1/4. Rakotomamonjy (2004, Table 1) uses four times this value,
+    ``4c (TPR - FPR) / (1 + c)**2`` with ``c`` negatives per positive, which is between -1 and 1 for balanced classes.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def weighted_relative_accuracy(
     Returns
     -------
     float
-        0 for predictions that tell nothing, ``P(y = +) P(y = -)`` for perfect ones.
+        0 for uninformative predictions, ``P(y = +) P(y = -)`` for perfect predictions.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Intervals and paired tests from the variance of the area, without resampling."""
+"""Confidence intervals and paired tests from the variance of the area, without resampling."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rocmax._window import check_window
 from rocmax.metrics.bootstrap import Comparison, check_level
 from rocmax.metrics.curve import DUST, RankedRows, rank_scores
 
-# In windows with fewer negatives, intervals and tests keep less than their level; see docs/measures.md.
+# In windows with fewer negatives, intervals and tests do not reach their nominal level; see docs/measures.md.
 MIN_IN_WINDOW = 30
 
 
 class _Placements(NamedTuple):
-    """The area of the window, and what each row adds to it (negatives up to a constant)."""
+    """Partial AUC of the window, and the contribution of each row to it (for negatives up to a constant)."""
 
     area: float
     values: Array
@@ -39,15 +39,15 @@ def delong_interval(
 ) -> tuple[float, float]:
     r"""Confidence interval of the AUC, or of the partial AUC, by DeLong's variance.
 
-    With :math:`V_i` the share of the window at which positive ``i`` is above the threshold and
+    With :math:`V_i` the share of the window in which positive ``i`` is above the threshold and
     :math:`V_j = \mathrm{TPR}(\mathrm{clip}(f_j, a, b)) / (b - a)` for the negative at false-positive rate :math:`f_j`,
 
     .. math:: \widehat{\mathrm{var}} = \frac{s^2(V_i)}{m} + \frac{s^2(V_j)}{n}.
 
-    For the window from 0 to 1 these are DeLong's placement values (a tie counts one half). For a narrower one they
-    are the influence of each row on the area, the estimated ends of the window included: moving an end moves
-    the negatives' quantile, and its effect is the TPR there, which the clipping keeps. The interval is the normal
-    one of the logit of the area, transformed back, so that it stays between 0 and 1.
+    For the window from 0 to 1 these are DeLong's placement values (a tie counts one half). For a narrower window they
+    are the influence of each row on the area. This includes the effect of estimating the ends of the window: the ends
+    are quantiles of the negatives, and the effect of an end is the TPR there, which the clipping accounts for. The
+    interval is the normal interval of the logit of the area, transformed back, so it lies between 0 and 1.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def delong_interval(
     Returns
     -------
     low, high : float
-        Ends of the interval. An area of exactly 0 or 1 has an estimated variance of zero, so both ends are the area.
+        Ends of the interval. If the area is 0 or 1, the estimated variance is zero and both ends equal the area.
 
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve holds fewer than 30 negatives: the interval then covers less than its
-        level, and so does that of :func:`bootstrap_interval`.
+        If a window narrower than the whole curve contains fewer than 30 negatives. The coverage of the interval is then
+        below its level, as is that of :func:`bootstrap_interval`.
 
     References
     ----------
@@ -117,8 +117,8 @@ def delong_test(
 ) -> Comparison:
     r"""Compare the AUC, or the partial AUC, of two models on the same rows by DeLong's paired test.
 
-    The variance of the difference is that of :func:`delong_interval` with the differences of the two models'
-    placement values, row by row, and ``difference / standard error`` is normal if there is no difference.
+    The variance of the difference is that of :func:`delong_interval` for the row-wise differences of the placement
+    values of the two models. Under the null hypothesis, ``difference / standard error`` is asymptotically normal.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def delong_test(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve holds fewer than 30 negatives: the p-value is then too small.
+        If a window narrower than the whole curve contains fewer than 30 negatives. The p-value is then too small.
 
     References
     ----------
@@ -178,7 +178,7 @@ def delong_test(
 
 
 def holds_enough(n_negatives: float, min_fpr: float, max_fpr: float) -> bool:
-    """Tell whether a window holds the negatives that the normal approximation takes; the whole curve always does."""
+    """Return whether a window has enough negatives for the normal approximation; always true for the whole curve."""
     inside = n_negatives * (max_fpr - min_fpr)
     return (min_fpr, max_fpr) == (0.0, 1.0) or inside >= MIN_IN_WINDOW * (1 - DUST)
 
@@ -196,7 +196,7 @@ def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
 
 
 def _placements(rows: RankedRows, min_fpr: float, max_fpr: float) -> _Placements:
-    """Average the window over each row: ties are straight lines of the curve, and what holds there is averaged."""
+    """Return the area and the placement values; within ties, the curve is linear and values are averaged."""
     check_window(min_fpr, max_fpr)
     curve = rows.blocks().curve()
     fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
@@ -210,7 +210,7 @@ def _placements(rows: RankedRows, min_fpr: float, max_fpr: float) -> _Placements
 
 
 def _ramp(at: float, start: Array, stop: Array) -> Array:
-    """Integral up to ``at`` of a function that rises from 0 to 1 on each block."""
+    """Return the integral up to ``at`` of a function that increases linearly from 0 to 1 on each block."""
     length = stop - start
     inside = np.clip(at - start, 0.0, length)
     part = np.divide(inside, length, out=np.zeros_like(length), where=length > 0)
@@ -218,7 +218,7 @@ def _ramp(at: float, start: Array, stop: Array) -> Array:
 
 
 def _clipped_mean(fpr: Array, tpr: Array, low: float, high: float) -> Array:
-    """Mean over each block of the TPR at the false-positive rate clipped to the window; 0 where no negative is."""
+    """Return the mean over each block of the TPR at the FPR clipped to the window; 0 for blocks without negatives."""
     area = np.concatenate(([0.0], np.cumsum(np.diff(fpr) * (tpr[1:] + tpr[:-1]) / 2)))
 
     def integral(at: Array) -> Array:
@@ -236,7 +236,7 @@ def _clipped_mean(fpr: Array, tpr: Array, low: float, high: float) -> Array:
 
 
 def _height(fpr: Array, tpr: Array, at: float, side: str) -> float:
-    """TPR at a rate; on a vertical step the top seen from the right, the foot seen from the left."""
+    """Return the TPR at an FPR; on a vertical step, the upper end for ``side="right"`` and the lower end otherwise."""
     place = int(np.clip(np.searchsorted(fpr, at, "right" if side == "right" else "left"), 1, fpr.size - 1))
     length = fpr[place] - fpr[place - 1]
     if length == 0:
@@ -245,7 +245,7 @@ def _height(fpr: Array, tpr: Array, at: float, side: str) -> float:
 
 
 def _variance(rows: RankedRows, values: Array) -> float:
-    """Variance of the mean over the positives plus that over the negatives."""
+    """Return the variance of the mean over the positives plus that of the mean over the negatives."""
     total = 0.0
     for members in (rows.positive, ~rows.positive):
         weight = rows.weight[members]

@@ -1,4 +1,4 @@
-"""Measures of one point of the ROC curve or of the top of the ranking."""
+"""Measures of one point of the ROC curve or of the top-ranked rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def tpr_at_fpr(
 
     .. math:: \max_t \{ \mathrm{TPR}(t) : \mathrm{FPR}(t) \le \text{max\_fpr} \}
 
-    Only thresholds that a user can set count: nothing is interpolated, tied scores pass together, and the
-    threshold above all scores (both rates 0) is one of them.
+    The rate is attained by an actual threshold: there is no interpolation, tied scores are on the same side of the
+    threshold, and the threshold above all scores (both rates 0) is included.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def fpr_at_tpr(
 
     .. math:: \min_t \{ \mathrm{FPR}(t) : \mathrm{TPR}(t) \ge \text{min\_tpr} \}
 
-    Only thresholds that a user can set count, as in :func:`tpr_at_fpr`.
+    There is no interpolation, as in :func:`tpr_at_fpr`.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def precision_at_k(
 
     .. math:: \frac{1}{k} \sum_{\text{top } k} 1[y = \text{positive}]
 
-    Rows tied at the cut enter in proportion: the value is the expectation over a random order of tied rows.
+    Rows tied at the cutoff count in proportion: the value is the expectation over a random order of tied rows.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def precision_at_k(
         Higher means more likely positive.
     k : int or float
         Number of rows as an int (of copies, if there are weights), or fraction of all rows, above 0 and at most 1, as a
-        float: ``k=1`` is the top row, ``k=1.0`` all of them. A fraction that ends inside a row takes that part of the
-        row.
+        float: ``k=1`` is the top row, ``k=1.0`` all rows. If a fraction is not an integer number of rows, the last row
+        counts in part.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row.
     pos_label : int, float, bool or str, default=None
@@ -159,10 +159,10 @@ def break_even_point(
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
 ) -> float:
-    """Precision where it equals recall: among as many top rows as there are positives.
+    """Precision-recall break-even point: the precision among as many top rows as there are positives.
 
-    With ``m`` positives, precision is ``tp / k`` and recall ``tp / m``, which meet at ``k = m``; ties at the
-    cut are shared as in :func:`precision_at_k`.
+    With ``m`` positives, the precision is ``tp / k`` and the recall ``tp / m``, which are equal at ``k = m``. Ties at
+    the cutoff count in proportion, as in :func:`precision_at_k`.
 
     Parameters
     ----------

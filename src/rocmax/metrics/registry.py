@@ -1,4 +1,4 @@
-"""The functions of the measures by name, for scorers, intervals and the measures of :mod:`rocmax.measures`."""
+"""Registry of the metric functions by name, for scorers, intervals and :mod:`rocmax.measures`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rocmax.metrics.curve import Blocks, RankedRows, rank_decisions, rank_labels
 
 @dataclass(frozen=True)
 class Metric:
-    """A public function, and what it computes from the curve once inputs are checked and sorted.
+    """Public metric function, and its computation from the ROC curve of validated and sorted inputs.
 
     Attributes
     ----------
     name : str
-        Name of the function, without the ending ``_score``.
+        Name of the function, without the suffix ``_score``.
     function : callable
         The public function of labels and of scores or predicted labels.
     from_curve : callable
         The same value from the ROC curve.
     ranked : callable
-        What checks and sorts the inputs.
+        Function that validates and sorts the inputs.
     greater_is_better : bool
         Whether higher values are better.
     one_class : bool
-        Whether the function is defined for labels that are all alike.
+        Whether the function is defined if all labels are equal.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Metric:
 
     @property
     def takes_labels(self) -> bool:
-        """Whether the second argument is predicted labels, not scores."""
+        """Whether the second argument contains predicted labels instead of scores."""
         return self.ranked is rank_labels
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters with their defaults; ``inspect.Parameter.empty`` where a value must be given."""
+        """Parameters with their defaults; ``inspect.Parameter.empty`` if a value is required."""
         return {
             key: parameter.default
             for key, parameter in inspect.signature(self.function).parameters.items()
@@ -56,13 +56,13 @@ class Metric:
         }
 
     def blocks(self, *rows: Any) -> Blocks:
-        """Check labels, values, weights and positive class, and join ties."""
+        """Validate labels, values, weights and the positive class, and return the blocks of ties."""
         return self.ranked(*rows).blocks()
 
     def of_decision(
         self, y_true: ArrayLike, decision: ArrayLike, sample_weight: ArrayLike | None, pos_label: object, **params: Any
     ) -> float:
-        """Return the value for decisions: scores of which those above 0 predict the positive class."""
+        """Return the value for decision values, of which those above 0 predict the positive class."""
         if not self.takes_labels:
             return self.function(y_true, decision, sample_weight=sample_weight, pos_label=pos_label, **params)
         rows = rank_decisions(y_true, decision, sample_weight, pos_label, one_class=self.one_class)
@@ -70,15 +70,15 @@ class Metric:
 
 
 class HasMetric(Protocol):
-    """A measure that knows its function and its parameters, such as a :class:`rocmax.measures.Measure`."""
+    """Measure with a metric function and parameters, such as a :class:`rocmax.measures.Measure`."""
 
     @property
     def metric(self) -> Metric:
-        """The function."""
+        """Metric function."""
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """Parameters by name."""
 
 
 MetricLike = str | HasMetric | Callable[..., float]
@@ -87,9 +87,9 @@ MetricLike = str | HasMetric | Callable[..., float]
 def area_under_roc(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: object = None
 ) -> float:
-    """Area under the whole ROC curve, for either choice of the positive class.
+    """Return the area under the ROC curve, with a choice of the positive class.
 
-    scikit-learn's own function takes no ``pos_label``.
+    The function of scikit-learn has no ``pos_label``.
     """
     return areas.roc_auc(score_blocks(y_true, y_score, sample_weight, pos_label).curve())
 
@@ -117,7 +117,7 @@ METRICS: dict[str, Metric] = {
 
 
 def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, dict[str, Any]]:
-    """Return the metric and all its parameters, defaults filled in, or say what there is to choose from."""
+    """Return the metric and all its parameters, including defaults; raise ValueError for unknown names."""
     if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
         if params:
             raise ValueError(
@@ -137,7 +137,7 @@ def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, di
 
 
 def named_metric(measure: str | Callable[..., float] | HasMetric) -> Metric:
-    """Return the metric of a name, with or without ``_score``, or of a function."""
+    """Return the metric for a name, with or without ``_score``, or for a function."""
     if isinstance(measure, str):
         found = METRICS.get(measure) or METRICS.get(measure.removesuffix("_score"))
         if found is not None:

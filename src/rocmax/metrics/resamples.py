@@ -1,4 +1,4 @@
-"""Redrawn rows as multiplicities: sorted once, drawn by blocks of ties or, in large samples, by groups of blocks."""
+"""Bootstrap resamples as multiplicities of blocks of ties or, in large samples, of groups of blocks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from rocmax._typing import Array
 from rocmax.metrics.curve import Blocks, RankedRows
 
-# Below this many copies per block, drawing copies and counting them is faster than drawing the counts.
+# Below this number of copies per block, drawing and counting copies is faster than drawing the counts.
 _FEW_COPIES = 30
-# Up to this many distinct scores, blocks are not grouped.
+# Up to this number of distinct scores, blocks are not grouped.
 N_EXACT = 20_000
-# The standard deviation of a redrawn rank is at least this many groups wide.
+# The standard deviation of a rank in a resample is at least this number of groups.
 _FINENESS = 5
 
 
 def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float = 1.0) -> Iterator[Blocks]:
-    """Yield the blocks with redrawn weights: rows that tie need not be told apart, so blocks are drawn, not rows.
+    """Yield the blocks with resampled weights; blocks of tied rows are drawn instead of rows.
 
-    Above ``N_EXACT`` blocks, neighbours are drawn together as one; see :func:`group_starts`.
+    With more than ``N_EXACT`` blocks, neighbouring blocks are grouped; see :func:`group_starts`.
     """
     starts = group_starts(blocks, depth)
     draw_negative, draw_positive = (_redrawer(np.add.reduceat(weight, starts), rng) for weight in blocks)
@@ -32,7 +32,7 @@ def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float
 def paired_resamples(
     models: Sequence[RankedRows], count: int, rng: np.random.Generator, depth: float = 1.0
 ) -> Iterator[list[Blocks]]:
-    """Yield the blocks of several models of the same rows, with the same redrawn rows for each."""
+    """Yield the blocks of several models of the same rows, with the same resampled rows for each model."""
     groups, sizes = [], []
     for rows in models:
         starts = group_starts(rows.blocks(), depth)
@@ -50,12 +50,12 @@ def paired_resamples(
 
 
 def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
-    r"""Return the first block of each group of neighbouring blocks; each block by itself up to ``N_EXACT`` of them.
+    r"""Return the first block of each group of neighbouring blocks; blocks are not grouped up to ``N_EXACT`` blocks.
 
-    In a resample the number of rows above a score of rank ``j`` has a standard deviation of about :math:`\sqrt{j}`,
-    counted from the nearer end. A group there has :math:`\sqrt{j} / 5` rows of either class, and one row near the
-    ends. To treat it as a tie moves a measure by a tenth of its standard error on average, and leaves at most
-    :math:`15 (\sqrt{n} + \sqrt{m})` groups. All blocks beyond the false-positive rate ``depth`` are one group.
+    In a resample the number of rows above a score of rank ``j``, counted from the nearer end, has a standard deviation
+    of about :math:`\sqrt{j}`. A group there has :math:`\sqrt{j} / 5` rows of either class, and one row near the ends.
+    Treating groups as ties changes a measure by a tenth of its standard error on average and leaves at most
+    :math:`15 (\sqrt{n} + \sqrt{m})` groups. All blocks beyond the false-positive rate ``depth`` form one group.
     """
     if blocks.negative.size <= N_EXACT:
         return np.arange(blocks.negative.size)
@@ -63,7 +63,7 @@ def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
     new[1:] = (np.diff(_places(blocks.negative)) > 0) | (np.diff(_places(blocks.positive)) > 0)
     if depth < 1:
         reach = depth * float(blocks.negative.sum())
-        # Ten standard deviations: no resample has its rate there.
+        # Ten standard deviations beyond the rate, which no resample reaches.
         beyond = np.cumsum(blocks.negative) > reach + 10 * np.sqrt(reach) + 100
         new &= ~beyond
         new[np.argmax(beyond)] = True
@@ -71,7 +71,7 @@ def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
 
 
 def _places(weight: Array) -> Array:
-    """Return a whole number for each block that grows by one over a fifth of a standard deviation of the rank."""
+    """Return an integer for each block that increases by one per fifth of a standard deviation of the rank."""
     before = np.cumsum(weight) - weight
     half = float(weight.sum()) / 2
     rising, falling = np.minimum(before, half), np.clip(2 * half - before, 0.0, half)
@@ -80,7 +80,7 @@ def _places(weight: Array) -> Array:
 
 
 def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:
-    """Return a function that redraws the copies of one class."""
+    """Return a function that resamples the copies of one class."""
     total, n_copies = _copies(weight)
     occupied = np.flatnonzero(weight)
     if _countable(weight, n_copies, occupied.size):
@@ -98,7 +98,7 @@ def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:
 def _joint_redrawer(
     weight: Array, groups: list[NDArray[np.intp]], sizes: list[int], rng: np.random.Generator
 ) -> Callable[[], list[Array]]:
-    """Return a function that redraws the rows of one class and counts them by the groups of each model."""
+    """Return a function that resamples the rows of one class and counts them in the groups of each model."""
     _, n_copies = _copies(weight)
     if not _countable(weight, n_copies, weight.size):
         draw_rows = _redrawer(weight, rng)
@@ -112,7 +112,7 @@ def _joint_redrawer(
     copies = weight.astype(np.intp)
     apart = np.ones(weight.size, dtype=bool)
     if weight.size > N_EXACT:
-        # Rows that are in the last group of every model need not be told apart.
+        # Rows that are in the last group of every model need not be distinguished.
         apart = np.any([group < size - 1 for group, size in zip(groups, sizes, strict=True)], axis=0)
     owned = [np.repeat(group[apart], copies[apart]) for group in groups]
     n_owned = owned[0].size
@@ -129,7 +129,7 @@ def _joint_redrawer(
 
 
 def _copies(weight: Array) -> tuple[float, int]:
-    """Return the weight of a class, and the number of copies that it stands for."""
+    """Return the total weight of a class and the corresponding number of copies."""
     total = float(weight.sum())
     n_copies = round(total)
     if n_copies < 1:
@@ -141,5 +141,5 @@ def _copies(weight: Array) -> tuple[float, int]:
 
 
 def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
-    """Tell whether copies are whole and few enough to be drawn one by one."""
+    """Return whether the weights are integers and the copies few enough to be drawn individually."""
     return n_copies < _FEW_COPIES * n_places and bool((weight == np.floor(weight)).all())

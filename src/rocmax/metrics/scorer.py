@@ -11,17 +11,17 @@ from rocmax.metrics.registry import MetricLike, find_metric
 
 
 def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any) -> Callable[..., float]:
-    """Make a scikit-learn scorer from a measure of this module.
+    """Make a scikit-learn scorer from a measure.
 
-    The scorer ``scorer(estimator, X, y, sample_weight=None)`` is ``sign * measure(y, response, **params)``.
-    The response is ``decision_function``, or ``predict_proba`` where there is none, and ``predict`` for a
-    measure of labels; scikit-learn turns it round if ``pos_label`` is the first of the estimator's classes.
-    The sign is -1 for ``fpr_at_tpr``, where lower is better, and 1 for all others.
+    The scorer ``scorer(estimator, X, y, sample_weight=None)`` returns ``sign * measure(y, response, **params)``.
+    The response is that of ``decision_function`` or, if the estimator has none, ``predict_proba``; for a measure of
+    predicted labels it is that of ``predict``. scikit-learn negates the response if ``pos_label`` is the first class of
+    the estimator. The sign is -1 for ``fpr_at_tpr``, where lower is better, and 1 for all others.
 
     Parameters
     ----------
     measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, the ending ``_score`` optional; or a
+        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
         :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
@@ -31,7 +31,7 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
     Returns
     -------
     callable
-        What ``GridSearchCV(scoring=...)``, ``cross_val_score`` and the like take.
+        Scorer for ``GridSearchCV(scoring=...)``, ``cross_val_score`` and similar functions.
 
     References
     ----------
