@@ -218,7 +218,7 @@ def test_f_beta_with_one_class():
     assert metrics.f_beta_score(["a", "a"], ["a", "a"], pos_label="a") == 1.0
     assert find_measure("f_beta").score([1, 1], [0.5, -0.5], pos_label=1) == pytest.approx(2 / 3)
     assert find_measure("f_beta").score([0, 0], [-1.0, -0.5], pos_label=1) == 0.0
-    with pytest.raises(ValueError, match=r"pos_label must be given where all labels.*got 0 only"):
+    with pytest.raises(ValueError, match=r"pos_label must be given if all labels.*got 0 only"):
         metrics.f_beta_score([0, 0], [0, 0])
     with pytest.raises(ValueError, match="each one of"):
         metrics.f_beta_score([0, 0], [0, 1], pos_label=7)
@@ -246,7 +246,7 @@ def test_measures_without_a_loss_cannot_be_trained_for(kind, name, payments):
             ):
                 getattr(kind(measure), call)(*payments)
     for method in (ALL[name].convex_loss, lambda: ALL[name].soft_loss(1.0), lambda: ALL[name].threshold(None, None)):
-        with pytest.raises(ValueError, match="has no loss"):
+        with pytest.raises(ValueError, match="has no training loss"):
             method()
 
 

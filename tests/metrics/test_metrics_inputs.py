@@ -71,9 +71,9 @@ def test_unknown_positive_label(measure, params):
 @pytest.mark.parametrize(
     ("s", "message"),
     [
-        ([0.1, np.nan, 0.3, np.nan], "finite scores; got 2 NaN or infinite, the first is nan"),
-        ([0.1, np.inf, 0.3, 0.4], "finite scores; got 1 NaN or infinite, the first is inf"),
-        ([0.1, None, 0.3, 0.4], "finite scores; got 1 NaN"),
+        ([0.1, np.nan, 0.3, np.nan], "must be finite; got 2 NaN or infinite values, the first is nan"),
+        ([0.1, np.inf, 0.3, 0.4], "must be finite; got 1 NaN or infinite values, the first is inf"),
+        ([0.1, None, 0.3, 0.4], "must be finite; got 1 NaN"),
         ([0.1, 0.2], "y_true and y_score must have the same length; got 4 and 2"),
         ([[0.1, 0.9]] * 4, r"y_score must be one-dimensional.*\(4, 2\)"),
         (["a", "b", "c", "d"], "y_score must contain real numbers"),
@@ -91,7 +91,7 @@ def test_bad_scores(measure, params, s, message):
     ("predicted", "message"),
     [
         ([0, 1, 2, 1], r"each one of \[0, 1\]; got 2"),
-        ([0.3, 0.2, 0.1, 0.4], "this one takes labels"),
+        ([0.3, 0.2, 0.1, 0.4], "this measure is computed from labels, not from scores"),
         ([0, 1, np.nan, 1], "got nan"),
         (["0", "1", "0", "1"], "each one of"),
         ([0, 1], "y_true and y_pred must have the same length; got 4 and 2"),

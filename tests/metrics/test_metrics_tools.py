@@ -254,7 +254,7 @@ def test_the_positive_class_of_a_bootstrap():
         ({"n_resamples": True}, "n_resamples must be an integer.*got True"),
         ({"confidence_level": 1.0}, "confidence_level must be above 0 and below 1; got 1.0"),
         ({"confidence_level": 95}, "confidence_level.*got 95"),
-        ({"sample_weight": [0.1, 0.1, 0.1, 0.1]}, "sum to at least 1 in each class; got 0.2"),
+        ({"sample_weight": [0.1, 0.1, 0.1, 0.1]}, "sample_weight must sum to at least 1 in each class.*got 0.2"),
         ({"sample_weight": [1, 0, 1, 0]}, "one class"),
     ],
 )

@@ -18,7 +18,7 @@ from rocmax.solvers._origin import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 from rocmax.solvers.line_search import find_zero
 
-# Above this many features the Newton system is solved by conjugate gradients instead of Cholesky.
+# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
 _MAX_DENSE = 2000
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
