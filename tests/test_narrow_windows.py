@@ -32,7 +32,7 @@ def sample(n=60):
     ids=["count", "delong", "tight", "ramp", "boosting"],
 )
 def test_a_window_that_rounding_closes_is_an_error(window, call):
-    with pytest.raises(ValueError, match=r"needs a width of at least .*; got min_fpr="):
+    with pytest.raises(ValueError, match=r"max_fpr - min_fpr must be at least .*; got min_fpr="):
         call(*sample(), *map(float, window))
 
 

@@ -32,7 +32,7 @@ def test_a_number_is_finite_and_above_the_limit(value, above):
     if np.isfinite(float(value)) and value > above:
         check_number("C", value, above=above)
     else:
-        with pytest.raises(ValueError, match=re.escape(f"C needs a finite number > {above:g}; got {value!r}")):
+        with pytest.raises(ValueError, match=re.escape(f"C must be a finite number > {above:g}; got {value!r}")):
             check_number("C", value, above=above)
 
 
@@ -43,7 +43,7 @@ def test_numbers_of_numpy_are_numbers(value):
 
 @pytest.mark.parametrize("value", ["1", None, True, np.True_, [1.0], (1,), np.ones(1), 1j, object])
 def test_other_things_are_not_numbers(value):
-    with pytest.raises(ValueError, match=re.escape(f"C needs a finite number > 0; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"C must be a finite number > 0; got {value!r}")):
         check_number("C", value, above=0.0)
 
 
@@ -54,14 +54,14 @@ def test_integers(value):
 
 @pytest.mark.parametrize("value", [0, -3, 1.0, np.float64(5), True, "1", None, np.inf, np.nan])
 def test_other_things_are_not_integers(value):
-    with pytest.raises(ValueError, match=re.escape(f"max_iter needs an integer > 0; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"max_iter must be an integer > 0; got {value!r}")):
         check_number("max_iter", value, above=0, integer=True)
 
 
 def test_choices_are_listed():
     check_choice("loss", "b", ("a", "b"))
     for value in ("c", "A", "", None, 0, ["a"]):
-        with pytest.raises(ValueError, match=re.escape(f"loss needs one of 'a', 'b'; got {value!r}")):
+        with pytest.raises(ValueError, match=re.escape(f"loss must be one of 'a', 'b'; got {value!r}")):
             check_choice("loss", value, ("a", "b"))
 
 
@@ -109,7 +109,9 @@ def test_the_positive_class(pos_label, index):
 
 @pytest.mark.parametrize("pos_label", ["c", 0, np.nan, "", b"a"])
 def test_an_unknown_positive_class(pos_label):
-    with pytest.raises(ValueError, match=re.escape(f"pos_label={pos_label!r} is not one of the classes ['a', 'b']")):
+    with pytest.raises(
+        ValueError, match=re.escape(f"pos_label must be one of the classes ['a', 'b']; got {pos_label!r}")
+    ):
         check(y=np.array(["a", "b"])[Y], pos_label=pos_label)
 
 

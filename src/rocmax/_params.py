@@ -1,4 +1,4 @@
-"""Parameters by name, as scikit-learn's estimators have them, for objects that do not change."""
+"""Access to the parameters of immutable objects by name, as in scikit-learn's estimators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Self
 
 
 class Parameters:
-    """``get_params`` and ``with_params`` for an object whose attributes have the names of its constructor's parameters.
+    """Mixin with ``get_params`` and ``with_params``; each constructor parameter must be stored under its name.
 
-    Losses, penalties and solvers are immutable: they can be shared, hashed and used as default values. So there is
-    no ``set_params``; :meth:`with_params` returns a new object.
+    Losses, penalties and solvers are immutable: they can be shared, hashed and used as default values. Therefore there
+    is no ``set_params``; :meth:`with_params` returns a new object.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -19,12 +19,12 @@ class Parameters:
         Parameters
         ----------
         deep : bool, default=True
-            Whether to list the parameters of parts as well, as ``part__name``.
+            Whether to include the parameters of nested objects, as ``part__name``.
 
         Returns
         -------
         dict
-            Names and values.
+            Parameter names mapped to their values.
         """
         params = {name: getattr(self, name) for name in _names(type(self))}
         if deep:
@@ -34,38 +34,38 @@ class Parameters:
         return params
 
     def with_params(self, **params: Any) -> Self:
-        """Return an object with some parameters replaced.
+        """Return a copy with some parameters replaced.
 
         Parameters
         ----------
         **params : dict
-            New values; ``part__name`` is the parameter ``name`` of the part ``part``.
+            New values; ``part__name`` is the parameter ``name`` of the nested object ``part``.
 
         Returns
         -------
         object
-            A new object of the same type, checked as a new one is.
+            A new, validated object of the same type.
         """
         own = self.get_params(deep=False)
         return type(self)(**(own | replaced(type(self).__name__, own, params)))
 
 
 def replaced(owner: str, current: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """Return new values for parameters, nested names resolved.
+    """Return new parameter values with nested names resolved.
 
     Parameters
     ----------
     owner : str
-        Name of the class, for messages.
+        Name of the class, used in error messages.
     current : dict
-        The parameters of the object and their values.
+        The parameters of the object mapped to their values.
     params : dict
-        New values by name, perhaps nested ones such as ``loss__max_fpr``.
+        New values by name. Names may be nested, such as ``loss__max_fpr``.
 
     Returns
     -------
     dict
-        New values by plain names: a part whose parameters were given is replaced by a new one.
+        New values by top-level name: a nested object is replaced by a copy with the new parameters.
     """
     plain = {name: value for name, value in params.items() if "__" not in name}
     nested: dict[str, dict[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Public paths: where a public class or function says that it lives."""
+"""Public module paths of classes and functions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 
 def set_public_module(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Give classes and functions the name of the public module that exports them, as NumPy and SciPy do.
+    """Set the ``__module__`` of classes and functions to the public module that exports them, as NumPy and SciPy do.
 
-    Pickles, model files, reprs and documents then name the public path, whatever file the definition is in. A package
-    calls this at the end of its ``__init__``.
+    Pickles, model files, reprs and the documentation then use the public path, independent of the file of the
+    definition. A package calls this function at the end of its ``__init__``.
 
     Parameters
     ----------
     public : str
         The public module.
     namespace : dict
-        The ``globals()`` of the package that calls.
+        The ``globals()`` of the calling package.
     names : iterable of str
-        What to mark; values that are no classes or functions, and those of other packages, are left alone.
+        Names to process; objects that are not classes or functions, or are from other packages, are not changed.
     """
     for name in names:
         value = namespace[name]

@@ -1,8 +1,8 @@
-"""Which scores are equal up to rounding: the one rule, used by thresholds and by ``score``.
+"""Detection of scores that are equal up to rounding error, used by thresholds and by ``score``.
 
-A product rounds equal rows differently, depending on where they stand in memory and how many rows are scored at once;
-what was a tie must stay one. How far a score may be off is a matter of that score alone: another row, however extreme,
-never makes two scores a tie.
+Equal rows can have slightly different scores, because the rounding error of a product depends on the position in memory
+and on the number of rows that are scored together. Such scores are treated as ties. The error bound of a score depends
+only on the row itself: extreme values in other rows have no effect.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from scipy import sparse
 
 from rocmax._typing import Array
 
-# Sums of a few thousand products, added up in different orders, differ by less than this many units of rounding.
+# Sums of a few thousand products differ by less than this multiple of the machine epsilon if the order changes.
 _UNITS = 32
-# For a product in double precision the bound is this many times larger: a solver that was run to the end leaves
-# differences of that size between rows that are tied at its optimum. In single precision it would join too much.
+# Factor of the error bound for products in double precision: the solution of a converged solver has differences of this
+# size between rows that are tied at the optimum. In single precision, the factor would join scores that differ.
 _SOLVED = 128
-# Scores in a run longer than this many errors are crowded, not tied: joining them would join scores that differ.
+# Maximum length of a run of ties, in multiples of the error bound: in longer runs, joined scores could differ.
 _LONGEST_RUN = 4
-# Numbers in a block of rows whose absolute values are taken.
+# Number of values in a block of rows, to limit the memory for absolute values.
 _BLOCK = 1_000_000
 
 
 def score_error(size: Array) -> Array:
-    """Return how far scores in double precision may be off, given the size of what was added up to make them."""
+    """Return the error bound of scores in double precision, given the sums of the absolute values of their terms."""
     return np.asarray(_UNITS * np.finfo(np.float64).eps * np.abs(size))
 
 
 def product_error(X: Any, w: Array) -> Array:
-    """Return how far each entry of ``X @ w`` may be off, in the precision of ``X``: the row's own terms decide."""
+    """Return the error bound of each entry of ``X @ w`` in the precision of ``X``, based on the terms of the row."""
     weight = np.abs(w)
     size = np.empty(X.shape[0])
     step = X.shape[0] if sparse.issparse(X) else max(1, _BLOCK // max(1, X.shape[1]))
@@ -45,23 +45,23 @@ def product_error(X: Any, w: Array) -> Array:
 
 
 def join_ties(scores: Array, error: Array | None = None) -> Array:
-    """Make scores equal that differ by rounding only.
+    """Set scores that differ only by rounding error to the same value.
 
-    A run of scores, each within the errors of itself and of the next one, becomes a tie at its highest score. A run
-    that is several errors long is left as it is: there, scores lie so close that rounding cannot be told from
-    a difference.
+    A run of sorted scores in which neighbors differ by at most their error bounds is set to its highest score. Runs
+    longer than several error bounds are not changed: there, rounding errors cannot be distinguished from actual
+    differences.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
         Finite scores.
     error : ndarray of shape (n,), default=None
-        How far each may be off; by default some units in its last place.
+        Error bound of each score; by default a small multiple of the machine epsilon times the score.
 
     Returns
     -------
     ndarray of shape (n,)
-        The scores, none of them lower than it was.
+        The adjusted scores. No score is decreased.
     """
     error = score_error(scores) if error is None else error
     order = np.argsort(scores)

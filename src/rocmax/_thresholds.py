@@ -1,4 +1,4 @@
-"""Thresholds on scores that fit a measure."""
+"""Selection of thresholds on scores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rocmax._typing import Array
 
 Measure = Callable[[Array, Array, float, float], Array]
 
-# A rate this close above its limit, relatively, is at the limit: 7/100 and 0.07 differ in floating point.
-_DUST = 1e-9
+# Relative tolerance for rounding errors in rates: 7/100 and 0.07 can differ in floating point.
+_ROUNDING = 1e-9
 
 
 def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float:
     """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
 
-    Only the negatives decide which of them are above it. It lies half-way to the next higher score.
+    Which negatives are above it depends only on the negatives. The threshold is the midpoint to the next higher score.
     """
     order = np.argsort(-scores[~positive])
     negatives = scores[~positive][order]
     fp = np.cumsum(np.ones(negatives.size) if weight is None else weight[~positive][order])
-    n_within = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _DUST)))
+    n_within = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _ROUNDING)))
     if n_within == negatives.size:
         return _under(float(scores.min()))
     rejected, higher = _rejected_and_next(scores, negatives[n_within])
@@ -34,7 +34,8 @@ def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max
 def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
     """Return the threshold just above the ``k``-th smallest score of the negatives.
 
-    Half-way to the next score would give away true positives; a billionth of the score is enough for rounding.
+    The midpoint to the next score could lose true positives; a relative distance of 1e-9 is sufficient for rounding
+    errors.
     """
     order = float(np.partition(scores[~positive], k - 1)[k - 1])
     rejected, higher = _rejected_and_next(scores, order)
@@ -43,33 +44,33 @@ def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
 
 
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
-    """Return the threshold of the largest difference between true- and false-positive rate."""
+    """Return the threshold that maximizes the true-positive rate minus the false-positive rate."""
     return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
 
 
 def best_measure(scores: Array, positive: NDArray[np.bool_], weight: Array | None, measure: Measure) -> float:
-    """Return the threshold with the largest ``measure(tp, fp, m, n)``; above all scores if none is above 0."""
+    """Return the threshold that maximizes ``measure(tp, fp, m, n)``; above all scores if the maximum is 0 or less."""
     values, tp, fp = _cumulated(scores, positive, weight)
     found = measure(tp, fp, tp[-1], fp[-1])
-    # Rounding must not choose between thresholds that are equally good: the highest one is taken.
-    n_accepted = 1 + int(np.flatnonzero(found >= found.max() - _DUST)[0])
+    # Of thresholds with equal values up to rounding error, use the highest.
+    n_accepted = 1 + int(np.flatnonzero(found >= found.max() - _ROUNDING)[0])
     return _below(values, n_accepted if found.max() > 0 else 0)
 
 
 def at_top(scores: Array, positive: NDArray[np.bool_], weight: Array | None, size: float) -> float:
-    """Return the lowest threshold above which lie rows of at most a given weight, but at least one score."""
+    """Return the lowest threshold with at most a given weight of rows above it, but at least one distinct score."""
     values, tp, fp = _cumulated(scores, positive, weight)
-    return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + _DUST)))))
+    return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + _ROUNDING)))))
 
 
 def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
-    """Return the highest score that equals ``cut`` up to rounding, and the lowest one above it, if there is one."""
+    """Return the highest score equal to ``cut`` up to rounding error, and the next higher score or None."""
     tied = scores <= cut + float(score_error(np.asarray(cut)))
     return float(scores[tied].max()), None if tied.all() else float(scores[~tied].min())
 
 
 def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
-    """Distinct scores, descending, with the weight of positives and negatives at or above each."""
+    """Return distinct scores in descending order, with the weights of positives and negatives at or above each."""
     values, block = np.unique(-join_ties(scores), return_inverse=True)
     weight = np.ones(scores.size) if weight is None else weight
     tp = np.cumsum(np.bincount(block, weight * positive, values.size))
@@ -78,7 +79,7 @@ def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None)
 
 
 def _below(values: Array, n_accepted: int) -> float:
-    """Return a threshold between the accepted scores and the rest."""
+    """Return a threshold between the accepted and the rejected scores."""
     if n_accepted == 0:
         return _over(float(values[0]))
     if n_accepted == values.size:
@@ -87,7 +88,7 @@ def _below(values: Array, n_accepted: int) -> float:
 
 
 def _between(low: float, high: float) -> float:
-    """Return a threshold half-way, so that rounding in a later product cannot move a row across it."""
+    """Return the midpoint, so that rounding errors in later products do not change predictions."""
     return max(low, low / 2 + high / 2)
 
 

@@ -1,4 +1,4 @@
-"""The array types of the package, named once."""
+"""Array type aliases."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-# Row numbers as compiled loops take them.
+# Row indices for compiled loops.
 RowNumbers = NDArray[np.int64]

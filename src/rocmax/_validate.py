@@ -1,4 +1,4 @@
-"""The one place that calls scikit-learn's validation."""
+"""Input validation: all calls of scikit-learn's validation functions are made here."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from rocmax._sparse import canonical_csr
 
-# Around calls of scikit-learn that check data. They change the process's filters of warnings for a moment, and before
-# Python 3.14 two threads that do so at once can leave the change behind.
+# Lock for scikit-learn's validation functions. They temporarily change the warning filters of the process; before
+# Python 3.14 the change can become permanent if two threads do this at the same time.
 CHECKING = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHECKING.acquire, after_in_parent=CHECKING.release, after_in_child=CHECKING.release)
 
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
-# Squares of values and weights, sums of squares and products of them with C stay within double precision.
+# Within these limits, squares of values and weights, their sums and their products with C fit into double precision.
 _LARGEST, _SMALLEST = 1e100, 1e-100
-# Beyond these sizes, squares and the weights that fit such values leave single precision.
+# Outside these limits, squares of values and the resulting weights overflow or underflow in single precision.
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 
 
 class TrainingSet(NamedTuple):
-    """What a fit works on: rows of non-zero weight, labels as booleans.
+    """Validated training data: rows with non-zero weight and boolean labels.
 
-    ``given`` are the labels of all rows as they came, and ``rows`` the places of the rows that were kept.
+    ``given`` contains the labels of all input rows, ``rows`` the indices of the rows that were kept.
     """
 
     X: Any
@@ -47,7 +47,7 @@ class TrainingSet(NamedTuple):
 def check_training_set(
     estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any, *, dense: bool = False
 ) -> TrainingSet:
-    """Check data, labels and weights; drop the rows of weight zero; find the positive class."""
+    """Validate data, labels and weights, drop rows with zero weight and determine the positive class."""
     X, given = _check_input(estimator, X, y, dense=dense)
     X = _check_size(estimator, X)
     y, weight, rows = given, None, np.arange(given.shape[0])
@@ -56,7 +56,7 @@ def check_training_set(
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         present = weight > 0
         if not present.any():
-            raise ValueError(f"sample_weight needs a value above zero; got {weight.size} zeros")
+            raise ValueError(f"sample_weight must have at least one value > 0; got {weight.size} zeros")
         _check_weight_size(weight[present])
         if not present.all():
             X, y, weight, rows = X[present], y[present], weight[present], rows[present]
@@ -65,9 +65,9 @@ def check_training_set(
 
 
 def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True) -> Any:
-    """Check rows, and labels if they are given; sparse rows come back as CSR with sorted columns, each stored once."""
+    """Validate rows and, if given, labels; return sparse rows as CSR with sorted indices and no duplicates."""
     if not dense and sparse.issparse(X):
-        # First, as a sum of finite entries may be infinite.
+        # Before the validation, because a sum of finite duplicates can be infinite.
         X = canonical_csr(X)
     with CHECKING:
         found = validate_data(estimator, X, *y, reset=reset, **(_DENSE_INPUT if dense else _INPUT))
@@ -77,7 +77,7 @@ def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bo
 
 
 def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Check labels alone, for estimators that hand the rows on; return them, the classes and the positive one."""
+    """Validate labels only; return the labels, the classes and the index of the positive class."""
     with CHECKING:
         y = _check_y(y)
         check_classification_targets(y)
@@ -85,41 +85,41 @@ def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], in
 
 
 def find_classes(y: NDArray[Any], pos_label: Any) -> tuple[NDArray[Any], int]:
-    """Return the two classes and the place of the positive one."""
+    """Return the two classes and the index of the positive class."""
     classes = np.unique(y)
     return classes, positive_index(classes, pos_label)
 
 
 def positive_index(classes: NDArray[Any], pos_label: Any) -> int:
-    """Return the place of the positive class among two."""
+    """Return the index of the positive class in ``classes``."""
     if classes.size > 2:
         raise ValueError(f"Only binary classification is supported. Got {classes.size} classes: {classes[:5].tolist()}")
     if classes.size < 2:
         raise ValueError(
-            f"y needs two classes, and got one class: {classes.tolist()} (rows of weight zero do not count)"
+            f"y must have two classes; got one class: {classes.tolist()} (rows with zero weight are ignored)"
         )
     if pos_label is None:
         return 1
     found = np.flatnonzero(classes == pos_label)
     if found.size == 0:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes.tolist()}")
+        raise ValueError(f"pos_label must be one of the classes {classes.tolist()}; got {pos_label!r}")
     return int(found[0])
 
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
-    """Check training rows that need no labels."""
+    """Validate training rows without labels."""
     return _check_size(estimator, _check_input(estimator, X))
 
 
 def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
-    """Check rows to be scored by a fitted estimator."""
+    """Validate rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
     X = _check_input(estimator, X, reset=False, dense=dense)
     return _widened(X, _largest(X)) if X.dtype == np.float32 else X
 
 
 def _check_size(estimator: Any, X: Any) -> Any:
-    """Raise ValueError if the squares of the values leave the range of floating point; widen extreme float32."""
+    """Raise ValueError if squared values overflow or underflow; convert extreme float32 values to float64."""
     largest = _largest(X)
     if largest > _LARGEST:
         if sparse.issparse(X):
@@ -129,13 +129,13 @@ def _check_size(estimator: Any, X: Any) -> Any:
         names = getattr(estimator, "feature_names_in_", None)
         name = column if names is None else repr(names[column])
         raise ValueError(
-            f"column {name} of X holds values up to {largest:.3g} in size, whose squares overflow; at most "
-            f"{_LARGEST:g} is allowed: divide the column by a constant, or standardise the features"
+            f"absolute values in X must be at most {_LARGEST:g}, because larger squares overflow; got {largest:.3g} in "
+            f"column {name}. Divide the column by a constant, or standardize the features"
         )
     if 0 < largest < _SMALLEST:
         raise ValueError(
-            f"the largest value of X is {largest:.3g} in size, and its square underflows; at least {_SMALLEST:g} is "
-            "needed: multiply X by a constant, or standardise the features"
+            f"the largest absolute value in X must be at least {_SMALLEST:g}, because smaller squares underflow; got "
+            f"{largest:.3g}. Multiply X by a constant, or standardize the features"
         )
     return _widened(X, largest)
 
@@ -146,7 +146,7 @@ def _largest(X: Any) -> float:
 
 
 def _widened(X: Any, largest: float) -> Any:
-    """Return rows in double precision if products of them would leave single precision."""
+    """Convert rows to double precision if products of their values overflow or underflow in single precision."""
     if X.dtype == np.float32 and largest > 0 and not _SMALLEST_SINGLE <= largest <= _LARGEST_SINGLE:
         return X.astype(np.float64)
     return X
@@ -156,32 +156,32 @@ def _check_weight_size(weight: NDArray[np.float64]) -> None:
     low, high = float(weight.min()), float(weight.max())
     if low < _SMALLEST or high > _LARGEST:
         raise ValueError(
-            f"sample_weight needs values from {_SMALLEST:g} to {_LARGEST:g}, or zero to leave a row out; got "
-            f"{low:.3g} to {high:.3g}. A weight counts as a number of copies of its row: divide by the mean weight"
+            f"sample_weight must be from {_SMALLEST:g} to {_LARGEST:g}, or zero to ignore a row; got "
+            f"{low:.3g} to {high:.3g}. A weight is a number of copies of its row: divide by the mean weight"
         )
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
-    """Refuse a parameter that is not a finite number above a limit."""
+    """Raise ValueError if a parameter is not a finite number greater than a limit."""
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds) or not (above < value < np.inf):
         kind = "an integer" if integer else "a finite number"
-        raise ValueError(f"{name} needs {kind} > {above:g}; got {value!r}")
+        raise ValueError(f"{name} must be {kind} > {above:g}; got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse a parameter that is not one of the given words."""
+    """Raise ValueError if a parameter is not one of the allowed strings."""
     if value not in choices:
-        raise ValueError(f"{name} needs one of {', '.join(map(repr, choices))}; got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
-    """Return the generator that a ``random_state`` stands for; None is a new one, never NumPy's global generator."""
+    """Return the generator for ``random_state``; None creates a new one and never uses NumPy's global generator."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
 class Block(NamedTuple):
-    """What one call of ``partial_fit`` works on."""
+    """Validated data of one ``partial_fit`` call."""
 
     X: Any
     positive: NDArray[np.bool_]
@@ -190,17 +190,19 @@ class Block(NamedTuple):
 
 
 def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) -> Block:
-    """Check a block of a stream; the first one names both classes, and a later one may hold only one of them."""
+    """Validate a block of a stream; the first call must specify both classes, later blocks may contain only one."""
     known: NDArray[Any] | None = getattr(estimator, "classes_", None)
     given = known if classes is None else np.unique(classes)
     if given is None:
-        raise ValueError("the first call of partial_fit needs classes=[..., ...], as a block may hold only one of them")
+        raise ValueError(
+            "classes must be given in the first call of partial_fit, as a block may contain only one class; got None"
+        )
     index = positive_index(given, pos_label)
     X, y = _check_input(estimator, X, y, reset=known is None)
     X = _check_size(estimator, X)
     if known is not None and not np.array_equal(given, known):
-        raise ValueError(f"classes={given.tolist()} differ from those of the first call, {known.tolist()}")
+        raise ValueError(f"classes must be those of the first call, {known.tolist()}; got {given.tolist()}")
     strange = np.setdiff1d(y, given)
     if strange.size:
-        raise ValueError(f"y holds {strange[:5].tolist()}, which are not among the classes {given.tolist()}")
+        raise ValueError(f"y must contain only the classes {given.tolist()}; got {strange[:5].tolist()}")
     return Block(X, y == given[index], given, index)

@@ -1,73 +1,74 @@
-"""Parameters that losses and measures share: the window of false-positive rates, the top k, and beta."""
+"""Validation of parameters shared by losses and measures: the range of false-positive rates, ``k`` and ``beta``."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
 from typing import Any
 
-# A number this close to a limit, relatively, is at the limit: products of fractions and counts round.
-_DUST = 1e-9
-# Ends of a window closer than this, relatively, could be rounded to the same number of negatives.
+# Relative tolerance for rounding errors in products of fractions and counts.
+_ROUNDING = 1e-9
+# Minimum relative width of a window: the ends of a narrower one could be rounded to the same number of negatives.
 _NARROWEST = 1e-8
-# Rates below this overflow where they are divided by.
+# Minimum absolute width of a window: dividing by a smaller width can overflow.
 _LEAST_WIDTH = 1e-15
 
 
 def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None:
-    """Raise ValueError if a window is not ``0 <= min_fpr < max_fpr <= 1`` or too narrow, naming both ends.
+    """Raise ValueError if a window does not satisfy ``0 <= min_fpr < max_fpr <= 1`` or is too narrow.
 
-    An area under a curve is defined for a window of any width; what counts negatives in the window is not.
+    ``any_width=True`` disables the check of the width. An area under a curve is defined for a window of any width;
+    quantities that count the negatives in the window are not.
     """
     numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_fpr, max_fpr))
     if not (numbers and 0 <= min_fpr < max_fpr <= 1):
         raise ValueError(
-            f"the window of false-positive rates needs 0 <= min_fpr < max_fpr <= 1; "
+            f"min_fpr and max_fpr must satisfy 0 <= min_fpr < max_fpr <= 1; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
         )
     least = max(_NARROWEST * max_fpr, _LEAST_WIDTH)
     if not any_width and max_fpr - min_fpr < least:
         raise ValueError(
-            f"the window of false-positive rates needs a width of at least {least:g}, or rounding closes it; "
+            f"max_fpr - min_fpr must be at least {least:g}, because of rounding errors; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
         )
 
 
 def window_end(total: float, rate: float) -> float:
-    """Return ``total * rate`` without floating-point dust.
+    """Return ``total * rate``, corrected for rounding error.
 
-    ``100 * 0.07`` is a little above 7 in floating point; taken at its word it would open a sliver of the eighth
-    negative. A product this close to a whole number is that number.
+    ``100 * 0.07`` is slightly larger than 7 in floating point, which would include a small part of the eighth
+    negative. A product within the rounding error of an integer is rounded to that integer.
     """
     end = total * rate
     nearest = float(round(end))
-    return nearest if abs(end - nearest) <= _DUST * nearest else end
+    return nearest if abs(end - nearest) <= _ROUNDING * nearest else end
 
 
 def check_top(k: Any) -> None:
-    """Refuse a ``k`` that is neither a count (an integer >= 1) nor a fraction (a float above 0, at most 1)."""
+    """Raise ValueError if ``k`` is neither a count (an integer >= 1) nor a fraction (a float in (0, 1])."""
     if isinstance(k, bool) or not isinstance(k, Real):
-        raise ValueError(f"k needs to be an integer count or a float fraction; got {k!r}")
+        raise ValueError(f"k must be an integer count or a float fraction; got {k!r}")
     if isinstance(k, Integral):
         if int(k) < 1:
-            raise ValueError(f"k as a count needs to be at least 1; got {k!r}")
+            raise ValueError(f"k as a count must be at least 1; got {k!r}")
     elif not 0 < float(k) <= 1:
-        raise ValueError(f"k as a fraction needs to be above 0 and at most 1; got {k!r} (a count is an int)")
+        raise ValueError(f"k as a fraction must be above 0 and at most 1; got {k!r} (a count must be an int)")
 
 
 def top_weight(k: Any, total: float) -> float:
-    """Return the weight at the top that ``k`` stands for, in a sample of the given total weight."""
+    """Return the weight of the top ``k`` rows in a sample with the given total weight."""
     check_top(k)
     if not isinstance(k, Integral):
         return window_end(total, float(k))
-    if int(k) > total * (1 + _DUST):
-        raise ValueError(f"k as a count needs to be from 1 to the total weight, {total:g}; got {k!r}")
+    if int(k) > total * (1 + _ROUNDING):
+        raise ValueError(f"k as a count must be from 1 to the total weight, {total:g}; got {k!r}")
     return float(int(k))
 
 
 def check_rate(name: str, rate: Any) -> None:
     """Raise ValueError if a rate is not between 0 and 1."""
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= 1:
-        raise ValueError(f"{name} needs to be between 0 and 1; got {rate!r}")
+        raise ValueError(f"{name} must be between 0 and 1; got {rate!r}")
 
 
 def check_region(min_tpr: Any, max_fpr: Any) -> None:
@@ -75,11 +76,12 @@ def check_region(min_tpr: Any, max_fpr: Any) -> None:
     numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_tpr, max_fpr))
     if not (numbers and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
         raise ValueError(
-            f"the region needs 0 <= min_tpr < 1 and 0 < max_fpr <= 1; got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
+            f"min_tpr and max_fpr must satisfy 0 <= min_tpr < 1 and 0 < max_fpr <= 1; "
+            f"got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
         )
 
 
 def check_beta(beta: Any) -> None:
-    """Raise ValueError if the weight of the recall is not a finite number above 0."""
+    """Raise ValueError if ``beta`` is not a finite number greater than 0."""
     if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 < float(beta) < float("inf"):
-        raise ValueError(f"beta needs a finite number > 0; got {beta!r}")
+        raise ValueError(f"beta must be a finite number > 0; got {beta!r}")

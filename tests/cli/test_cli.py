@@ -200,7 +200,7 @@ def test_confidence_and_too_few_negatives(folder, fitted):
     done = run(
         "fit", folder / "train.csv", *FIT[:-4], "--max-fpr", "0.001", "--confidence", "0.95", "--out", out, code=1
     )
-    assert "needs at least 2995 held-out negatives" in done.stderr
+    assert "requires at least 2995 held-out negatives" in done.stderr
 
 
 def test_svmlight_in_and_out(folder):

@@ -56,8 +56,8 @@ def test_rows_that_are_not_finite(model, value, message, kind):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (np.zeros(60), r"needs two classes, and got one class: \[0.0\]"),
-        (np.full(60, "ok"), r"needs two classes, and got one class: \['ok'\]"),
+        (np.zeros(60), r"y must have two classes; got one class: \[0.0\]"),
+        (np.full(60, "ok"), r"y must have two classes; got one class: \['ok'\]"),
         (np.arange(60) % 3, r"Only binary classification is supported. Got 3 classes: \[0, 1, 2\]"),
         (np.array(list("abc") * 20), r"Only binary classification.*Got 3 classes: \['a', 'b', 'c'\]"),
         (np.linspace(0, 1, 60), r"Unknown label type: continuous.*discrete"),
@@ -80,9 +80,9 @@ def test_bad_labels(model, y, message):
     [
         (np.where(np.arange(60) == 5, -1.0, 1.0), "Negative values.*sample_weight"),
         # Newer versions of scikit-learn refuse them first.
-        (np.zeros(60), "needs a value above zero; got 60 zeros|must contain at least one non-zero number"),
-        (np.where(Y == 1, 1.0, 0.0), r"two classes, and got one class: \[1\].*weight zero"),
-        (np.where(Y == 0, 1.0, 0.0), r"two classes, and got one class: \[0\].*weight zero"),
+        (np.zeros(60), "must have at least one value > 0; got 60 zeros|must contain at least one non-zero number"),
+        (np.where(Y == 1, 1.0, 0.0), r"two classes; got one class: \[1\].*zero weight"),
+        (np.where(Y == 0, 1.0, 0.0), r"two classes; got one class: \[0\].*zero weight"),
         (np.where(np.arange(60) == 5, np.nan, 1.0), "sample_weight contains NaN"),
         (np.where(np.arange(60) == 5, np.inf, 1.0), "sample_weight contains infinity"),
         (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),
@@ -123,34 +123,36 @@ def test_bad_windows(loss, low, high):
 @pytest.mark.parametrize("name", ["C", "tol"])
 @pytest.mark.parametrize("value", [0, 0.0, -1, -0.5, np.nan, np.inf, -np.inf, "1", "auto", None, True, [1.0]])
 def test_bad_numbers(model, name, value):
-    with pytest.raises(ValueError, match=re.escape(f"{name} needs a finite number > 0; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"{name} must be a finite number > 0; got {value!r}")):
         fresh(model, **{name: value}).fit(X, Y)
 
 
 @three_models
 @pytest.mark.parametrize("value", [0, -1, 10.0, 0.5, np.nan, np.inf, "10", None, True])
 def test_bad_iteration_limits(model, value):
-    with pytest.raises(ValueError, match=re.escape(f"max_iter needs an integer > 0; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"max_iter must be an integer > 0; got {value!r}")):
         fresh(model, max_iter=value).fit(X, Y)
 
 
 @pytest.mark.parametrize("value", ["tight", "Hinge", "", None, 1, ["hinge"]])
 def test_unknown_loss_of_the_auc(value):
-    with pytest.raises(ValueError, match=re.escape(f"loss needs one of 'hinge', 'squared_hinge'; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"loss must be one of 'hinge', 'squared_hinge'; got {value!r}")):
         AUCClassifier(value).fit(X, Y)
 
 
 @pytest.mark.parametrize("value", ["squared_hinge", "AUTO", "", None, 1, ["tight"]])
 def test_unknown_loss_of_the_partial_auc(value):
     words = "'auto', 'tight', 'structural', 'hinge', 'ramp'"
-    with pytest.raises(ValueError, match=re.escape(f"loss needs one of {words}; got {value!r}")):
+    with pytest.raises(ValueError, match=re.escape(f"loss must be one of {words}; got {value!r}")):
         PartialAUCClassifier(loss=value).fit(X, Y)
 
 
 @both
 @pytest.mark.parametrize(("labels", "value"), [((0, 1), 2), ((0, 1), "1"), ((0, 1), -1), (("no", "yes"), "Yes")])
 def test_unknown_positive_label(model, labels, value):
-    with pytest.raises(ValueError, match=re.escape(f"pos_label={value!r} is not one of the classes {list(labels)}")):
+    with pytest.raises(
+        ValueError, match=re.escape(f"pos_label must be one of the classes {list(labels)}; got {value!r}")
+    ):
         fresh(model, pos_label=value).fit(X, np.array(labels)[Y])
 
 
@@ -166,7 +168,9 @@ def test_wrong_number_of_features(model, kind):
 @three_models
 def test_wrong_number_of_features_for_a_warm_start(model):
     fitted = fresh(model, warm_start=True).fit(X, Y)
-    with pytest.raises(ValueError, match="warm_start needs the 3 features of the last fit; got 2 features"):
+    with pytest.raises(
+        ValueError, match="with warm_start, X must have the 3 features of the previous fit; got 2 features"
+    ):
         fitted.fit(X[:, :2], Y)
     fitted.set_params(warm_start=False).fit(X[:, :2], Y)
     assert fitted.coef_.shape == (1, 2)
@@ -198,7 +202,7 @@ def test_score_needs_both_classes(model):
 @both
 def test_a_refused_fit_leaves_an_unfitted_estimator(model):
     model = fresh(model, C=-1.0)
-    with pytest.raises(ValueError, match="C needs"):
+    with pytest.raises(ValueError, match="C must be"):
         model.fit(X, Y)
     assert not [name for name in vars(model) if name.endswith("_")]
 

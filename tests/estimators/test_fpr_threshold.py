@@ -51,7 +51,7 @@ def test_too_few_negatives_are_counted_in_the_message():
     X, y = rows(100, 50)
     # log(0.05) / log(0.99) = 298.1
     with pytest.raises(
-        ValueError, match=r"at most 0.01 with confidence 0.95 needs at least 299 held-out negatives; got 30"
+        ValueError, match=r"at most 0.01 with confidence 0.95 requires at least 299 held-out negatives; got 30"
     ):
         FPRThresholdClassifier(LogisticRegression(), 0.01, confidence=0.95, random_state=0).fit(X, y)
     assert order_statistic(299, 0.01, 0.05)[0] == 299
@@ -144,12 +144,12 @@ def test_a_whole_pipeline_on_a_data_frame_in_a_search():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_fpr": 0.0}, "max_fpr needs a number above 0 and below 1; got 0.0"),
-        ({"max_fpr": "0.1"}, "max_fpr needs a number"),
-        ({"confidence": 1.0}, "confidence needs a number above 0 and below 1; got 1.0"),
-        ({"confidence": 0.9, "cv": 5}, 'cv as a share or "prefit"; got 5'),
+        ({"max_fpr": 0.0}, "max_fpr must be a number above 0 and below 1; got 0.0"),
+        ({"max_fpr": "0.1"}, "max_fpr must be a number"),
+        ({"confidence": 1.0}, "confidence must be a number above 0 and below 1; got 1.0"),
+        ({"confidence": 0.9, "cv": 5}, 'cv must be a fraction or "prefit".*; got 5'),
         ({"cv": "folds"}, "got 'folds'"),
-        ({"pos_label": 7}, "pos_label=7 is not one of the classes"),
+        ({"pos_label": 7}, "pos_label must be one of the classes .*; got 7"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -160,7 +160,7 @@ def test_bad_parameters(options, message):
 
 def test_an_estimator_without_scores_or_without_a_fit():
     X, y = rows(50, 50)
-    with pytest.raises(TypeError, match="needs decision_function or predict_proba"):
+    with pytest.raises(TypeError, match=r"must have decision_function or predict_proba; got .*, which has neither"):
         FPRThresholdClassifier(OneHotEncoder()).fit(X, y)
     with pytest.raises(NotFittedError):
         FPRThresholdClassifier(LogisticRegression(), cv="prefit").fit(X, y)

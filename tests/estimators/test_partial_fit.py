@@ -73,7 +73,7 @@ def test_a_changed_parameter_is_refused_and_the_stream_is_intact(name, how):
     for parameter, value in changes(name).items():
         old = getattr(model, parameter)
         model.set_params(**{parameter: value})
-        with pytest.raises(ValueError, match=f"{parameter} needs to stay .* Use fit to start anew"):
+        with pytest.raises(ValueError, match=f"{parameter} must stay .* Use fit to train a new model"):
             model.partial_fit(X[80:], Y[80:])
         model.set_params(**{parameter: old})
     for one in (model, twin):
@@ -174,13 +174,13 @@ def test_single_and_double_precision_may_be_mixed(name):
 @every_stream
 def test_classes_are_named_once(name):
     model = clone(MODELS[name])
-    with pytest.raises(ValueError, match="needs classes="):
+    with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         model.partial_fit(X, Y)
     model.partial_fit(X[:80], Y[:80], classes=CLASSES)
     kept = model.coef_.copy()
-    with pytest.raises(ValueError, match="differ from those of the first call"):
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
         model.partial_fit(X[80:], Y[80:], classes=["fraud", "fine"])
-    with pytest.raises(ValueError, match="not among the classes"):
+    with pytest.raises(ValueError, match="y must contain only the classes"):
         model.partial_fit(X[80:], np.full(70, "fine"))
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[80:, :3], Y[80:])

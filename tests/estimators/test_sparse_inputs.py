@@ -135,8 +135,8 @@ def test_an_index_outside_the_matrix_is_rejected(name, kind):
     broken = kind(X)
     broken.indices = broken.indices.copy()
     broken.indices[3] = 10_000_000
-    with pytest.raises(ValueError, match=r"with wrong indices: .*must be <"):
+    with pytest.raises(ValueError, match=r"with invalid indices: .*must be <"):
         clone(MODELS[name]).fit(broken, Y)
     model = clone(MODELS[name]).fit(X, Y)
-    with pytest.raises(ValueError, match=r"with wrong indices: .*must be <"):
+    with pytest.raises(ValueError, match=r"with invalid indices: .*must be <"):
         model.predict(broken)

@@ -125,12 +125,12 @@ def test_pipeline_solves_what_a_line_cannot():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_components": 0}, "n_components needs an integer > 0; got 0"),
-        ({"batch_size": 1.5}, "batch_size needs an integer > 0; got 1.5"),
-        ({"max_iter": 0}, "max_iter needs an integer > 0; got 0"),
-        ({"kernel": "gauss"}, "kernel needs one of 'additive_chi2', .*; got 'gauss'"),
-        ({"gamma": "mean"}, "gamma needs one of 'scale', 'auto', 'scale-to-mean'; got 'mean'"),
-        ({"gamma": -1.0}, "gamma needs a finite number > 0; got -1.0"),
+        ({"n_components": 0}, "n_components must be an integer > 0; got 0"),
+        ({"batch_size": 1.5}, "batch_size must be an integer > 0; got 1.5"),
+        ({"max_iter": 0}, "max_iter must be an integer > 0; got 0"),
+        ({"kernel": "gauss"}, "kernel must be one of 'additive_chi2', .*; got 'gauss'"),
+        ({"gamma": "mean"}, "gamma must be one of 'scale', 'auto', 'scale-to-mean'; got 'mean'"),
+        ({"gamma": -1.0}, "gamma must be a finite number > 0; got -1.0"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

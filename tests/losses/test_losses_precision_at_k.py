@@ -221,7 +221,7 @@ def test_gradient_is_the_slope_where_there_is_one():
 
 @pytest.mark.parametrize("k", [0, -1, 0.0, 1.5, 2.0, np.nan, np.inf, True, "3", None])
 def test_bad_k(k):
-    with pytest.raises(ValueError, match=r"k (as a|needs)"):
+    with pytest.raises(ValueError, match=r"k (as a|must be)"):
         PrecisionAtK(k)
 
 

@@ -256,7 +256,7 @@ def test_a_measure_without_derivatives_is_refused():
 
 @pytest.mark.parametrize("k", [0, 1.5, True, "3"])
 def test_bad_k(k):
-    with pytest.raises(ValueError, match=r"k (as a|needs)"):
+    with pytest.raises(ValueError, match=r"k (as a|must be)"):
         SoftPrecision(k)
 
 

@@ -111,10 +111,10 @@ def test_an_unknown_name_lists_all(name):
         ("partial_auc", {"k": 3}, "partial_auc accepts min_fpr, max_fpr, standardize, definition; got k"),
         ("tpr_at_fpr", {}, "tpr_at_fpr requires a value for max_fpr; got no parameters"),
         ("partial_auc", {"max_fpr": 0.0}, "0 <= min_fpr < max_fpr <= 1"),
-        ("tpr_at_fpr", {"max_fpr": 1.5}, "max_fpr needs to be between 0 and 1; got 1.5"),
+        ("tpr_at_fpr", {"max_fpr": 1.5}, "max_fpr must be between 0 and 1; got 1.5"),
         ("two_way_partial_auc", {"min_tpr": 1.0, "max_fpr": 0.1}, "0 <= min_tpr < 1"),
         ("precision_at_k", {"k": 0}, "at least 1; got 0"),
-        ("f_beta", {"beta": -1.0}, "beta needs a finite number > 0; got -1.0"),
+        ("f_beta", {"beta": -1.0}, "beta must be a finite number > 0; got -1.0"),
         (ALL["roc_auc"], {"max_fpr": 0.1}, "must not be passed with a Measure, .*; got max_fpr"),
     ],
 )
@@ -348,7 +348,7 @@ def test_a_number_of_rows_has_no_meaning_in_a_stream(kind, payments):
     for model in (kind("precision_at_k", k=20), kind(find_measure("precision_at_k", k=20))):
         with pytest.raises(ValueError, match=r"in partial_fit, k must be a fraction of the rows.*k=20"):
             model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="k as a count needs to be from 1 to the total weight, 240; got 241"):
+    with pytest.raises(ValueError, match="k as a count must be from 1 to the total weight, 240; got 241"):
         kind("precision_at_k", k=241).fit(X, y)
     kind("roc_auc", k=20).partial_fit(X, y, classes=[0, 1])  # where k is not used
 

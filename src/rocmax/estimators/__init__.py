@@ -1,4 +1,4 @@
-"""Estimators in scikit-learn's manner."""
+"""Classifiers that follow scikit-learn's estimator interface."""
 
 from rocmax._public import set_public_module
 from rocmax.estimators.baselines import Stump
@@ -53,9 +53,9 @@ __all__ = [
     "partial_auc_path",
 ]
 
-# What fitted models keep besides their weights. Model files hold these by name, so the names stay.
+# Classes stored in fitted models. Model files refer to them by name, so the names must not change.
 _STORED = {"Leader": Leader, "StreamState": StreamState, "Stump": Stump}
 
-# The estimators are exported by rocmax itself.
+# The estimators are exported by the package rocmax.
 set_public_module("rocmax", globals(), __all__)
 set_public_module("rocmax.estimators", _STORED, _STORED)

@@ -1,4 +1,4 @@
-"""What all classifiers share: predictions and score from a decision, and the fit path of scores that are not linear."""
+"""Base classes of the classifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocmax.measures import Measure, ROCAUCMeasure
 
 
 class Decision(ABC):
-    """Predictions and score from ``decision_function``; comes before ``BaseEstimator`` among the bases."""
+    """Mixin with ``predict`` and ``score``; must precede ``BaseEstimator`` in the list of bases."""
 
     classes_: NDArray[Any]
     pos_label: Any
@@ -31,7 +31,7 @@ class Decision(ABC):
 
     @abstractmethod
     def decision_function(self, X: Any) -> Array:
-        """Return the decision of each row; positive values speak for ``classes_[1]``."""
+        """Return the decision value of each row; positive values indicate ``classes_[1]``."""
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row.
@@ -50,21 +50,21 @@ class Decision(ABC):
         return self.classes_[(decision > 0).astype(np.intp)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the measure that this estimator trains for, on the given rows.
+        """Return the measure that this estimator optimizes, computed on the given rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Their classes.
+            True class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
+            Sample weights.
 
         Returns
         -------
         float
-            The measure.
+            Value of the measure.
         """
         decision = self.decision_function(X)
         decision = join_ties(decision, self._decision_error(X, decision))
@@ -73,19 +73,19 @@ class Decision(ABC):
 
     @abstractmethod
     def _decision_error(self, X: Any, decision: Array) -> Array:
-        """Return how far rounding may move each decision."""
+        """Return a bound on the rounding error of each decision value."""
 
     @abstractmethod
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        """Return the measure that this estimator trains for."""
+        """Return the measure that this estimator optimizes."""
 
 
 class MeasureMixin(ABC):
-    """Threshold and score of an estimator from the measure that it trains for."""
+    """Mixin that derives the threshold and ``score`` from the measure that the estimator optimizes."""
 
     @abstractmethod
     def _make_measure(self) -> Measure:
-        """Return the measure that this estimator trains for."""
+        """Return the measure that this estimator optimizes."""
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return self._make_measure().threshold(scores, data.positive, data.weight)
@@ -95,7 +95,7 @@ class MeasureMixin(ABC):
 
 
 class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
-    """Fit a score, choose a threshold, judge by the AUC."""
+    """Base class for classifiers with nonlinear scores: fit a score, then choose a threshold."""
 
     threshold_: float
     takes_sparse = False
@@ -108,9 +108,9 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight counts as a number of copies of its row.
+            Sample weights; a weight is equivalent to a number of copies of the row.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
 
         Parameters
         ----------
@@ -135,8 +135,8 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
-            and displays expect.
+            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
+            scikit-learn's scorers and displays.
         """
         X = check_rows(self, X, dense=not self.takes_sparse)
         return self._sign() * (self._scores(X) - self.threshold_)
@@ -145,12 +145,12 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _sign(self) -> float:
-        """Return the factor between scores for the positive class and decisions."""
+        """Return the sign that converts scores for the positive class to decision values."""
         return direction(positive_index(self.classes_, self.pos_label))
 
     @abstractmethod
     def _learn(self, data: TrainingSet) -> Array:
-        """Fit, and return the scores of the training rows; high ones speak for the positive class."""
+        """Fit the model and return the scores of the training rows; high scores indicate the positive class."""
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
@@ -158,7 +158,7 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Raise ValueError if a parameter is invalid."""
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

@@ -1,4 +1,4 @@
-"""A threshold that keeps a limit on false positives on rows that were not trained on."""
+"""Threshold that controls the false-positive rate on new rows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from rocmax._validate import check_target, random_source
 
 
 class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""Classifier whose threshold keeps the false-positive rate below a limit, on held-out rows or with a guarantee.
+    r"""Classifier with a threshold that limits the false-positive rate, with or without a guarantee.
 
-    A row is predicted positive if its score is above ``threshold_``. Without ``confidence`` that is the lowest
-    threshold whose false-positive rate on held-out negatives is at most ``max_fpr``: on new rows the rate is then near
-    the limit, and above it about every other time. With ``confidence`` :math:`= 1 - \delta` it is an order
-    statistic of the ``n`` held-out negatives' scores, :math:`t_{(k)}` with the smallest ``k`` for which
+    A row is predicted positive if its score is above ``threshold_``. Without ``confidence``, this is the lowest
+    threshold whose false-positive rate on held-out negatives is at most ``max_fpr``. The rate on new rows is then close
+    to the limit, and above it in about half of the cases. With ``confidence`` :math:`= 1 - \delta`, it is an order
+    statistic of the scores of the ``n`` held-out negatives, :math:`t_{(k)}` with the smallest ``k`` for which
 
     .. math:: P\bigl(\mathrm{FPR} > \text{max\_fpr}\bigr) \le
         \sum_{j=k}^{n} \binom{n}{j} (1 - \text{max\_fpr})^j\, \text{max\_fpr}^{\,n-j} \le \delta.
 
-    This holds for every classifier and every distribution, if the held-out negatives are drawn like the new ones and
-    were not trained on. The probability is over the draw of the held-out negatives.
+    The bound is valid for every classifier and every distribution, provided that the held-out negatives have the same
+    distribution as new negatives and were not used for training. The probability refers to the random draw of the
+    held-out negatives.
 
     Parameters
     ----------
@@ -40,13 +41,14 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     max_fpr : float, default=0.05
         Limit on the false-positive rate, above 0 and below 1.
     confidence : float, default=None
-        Probability with which the limit is kept, above 0 and below 1. It requires at least ``log(1 - confidence) /
+        Probability with which the limit is satisfied, above 0 and below 1. It requires at least ``log(1 - confidence) /
         log(1 - max_fpr)`` held-out negatives. None gives no guarantee.
     cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
-        Source of the held-out negatives. A float is the fraction of the rows, stratified, that is set aside; the
-        estimator is fitted on the others. "prefit" takes a fitted estimator and rows it has not seen. An int or a
-        generator collects the scores of all folds and then fits the estimator on all rows, which uses the rows better
-        but guarantees nothing, and is not allowed with ``confidence``.
+        Source of the held-out negatives. A float is the fraction of rows, stratified by class, that is held out; the
+        estimator is fitted on the other rows. With "prefit", the estimator must be fitted already, and the rows passed
+        to ``fit`` must not have been used to train it. An int or a generator uses the cross-validated scores of all
+        rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
+        is not allowed with ``confidence``.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     random_state : int, RandomState instance or None, default=None
@@ -58,8 +60,8 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     estimator_ : estimator
         The fitted classifier.
     threshold_ : float
-        Scores above it are predicted positive; the score is ``decision_function``, or the probability of the positive
-        class, in the direction of the positive class.
+        Rows with a score above it are predicted positive. The score is the decision function, with the sign that makes
+        high values indicate the positive class, or the probability of the positive class.
     n_negatives_ : int
         Number of held-out negatives.
     violation_bound_ : float
@@ -67,11 +69,11 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     classes_ : ndarray of shape (2,)
         The classes.
     positive_class_ : object
-        The class that counts as positive.
+        The positive class.
     n_features_in_ : int
-        Number of features, if the estimator tells.
+        Number of features, if the estimator has this attribute.
     feature_names_in_ : ndarray
-        Names of the features, if the estimator tells.
+        Names of the features, if the estimator has this attribute.
 
     References
     ----------
@@ -133,9 +135,9 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Whatever the estimator takes.
+            Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
 
         Returns
         -------
@@ -157,7 +159,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
 
         Parameters
         ----------
@@ -167,7 +169,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         Returns
         -------
         ndarray of shape (n_samples,)
-            Decisions.
+            Decision values.
         """
         check_is_fitted(self, "threshold_")
         index = self._positive_index()
@@ -199,20 +201,24 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         limits = {"max_fpr": self.max_fpr} | ({} if self.confidence is None else {"confidence": self.confidence})
         for name, value in limits.items():
             if not _is_share(value):
-                raise ValueError(f"{name} needs a number above 0 and below 1; got {value!r}")
+                raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
         if not (hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "predict_proba")):
-            raise TypeError(f"estimator needs decision_function or predict_proba; {self.estimator!r} has neither")
+            raise TypeError(
+                f"estimator must have decision_function or predict_proba; got {self.estimator!r}, which has neither"
+            )
         single = self.cv == "prefit" if isinstance(self.cv, str) else _is_share(self.cv)
         if isinstance(self.cv, str) and not single:
-            raise ValueError(f'cv needs a share, a number of folds, a generator or "prefit"; got {self.cv!r}')
+            raise ValueError(
+                f'cv must be a fraction, a number of folds, a cross-validation generator or "prefit"; got {self.cv!r}'
+            )
         if self.confidence is not None and not single:
             raise ValueError(
-                "confidence needs negatives that one model was not trained on: "
-                f'cv as a share or "prefit"; got {self.cv!r}'
+                'with confidence, cv must be a fraction or "prefit", so that the held-out negatives are scored by one '
+                f"model that was not trained on them; got {self.cv!r}"
             )
 
     def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Fit the estimator; return scores of rows it has not seen, and which of them are positive."""
+        """Fit the estimator; return the scores and labels of the held-out rows."""
         positive = y == self.classes_[index]
         if isinstance(self.cv, str):
             check_is_fitted(self.estimator)
@@ -237,13 +243,13 @@ def _is_share(value: Any) -> bool:
 
 
 def order_statistic(n_negatives: int, max_fpr: float, delta: float) -> tuple[int, float]:
-    """Return the smallest ``k`` whose order statistic violates the limit with probability at most ``delta``."""
+    """Return the smallest ``k`` whose order statistic exceeds the limit with probability at most ``delta``."""
     needed = math.ceil(math.log(delta) / math.log1p(-max_fpr) - 1e-9)
     if n_negatives < needed:
         raise ValueError(
-            f"a false-positive rate of at most {max_fpr:g} with confidence {1 - delta:g} needs at least {needed} "
-            f"held-out negatives; got {n_negatives}. Give more rows, hold out a larger share (cv), raise max_fpr or "
-            "lower confidence"
+            f"a false-positive rate of at most {max_fpr:g} with confidence {1 - delta:g} requires at least {needed} "
+            f"held-out negatives; got {n_negatives}. Use more rows, hold out a larger fraction (cv), increase "
+            "max_fpr or decrease confidence"
         )
     orders = np.arange(1, n_negatives + 1)
     bounds = binom.sf(orders - 1, n_negatives, 1 - max_fpr)

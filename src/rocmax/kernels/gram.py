@@ -1,4 +1,4 @@
-"""Gram matrices of kernels: parameters as in scikit-learn's ``SVC``, memory checked first."""
+"""Gram matrices of kernels, with the parameters of scikit-learn's ``SVC`` and a check of the required memory."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rocmax._typing import Array
 from rocmax._validate import check_number
 
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-# Rows of a Gram matrix that are made at once.
+# Number of rows of a Gram matrix that are computed at once.
 _BLOCK = 256
-# Which parameters a kernel takes.
+# Parameters of each kernel.
 _TAKES: dict[str, tuple[str, ...]] = {
     "linear": (),
     "poly": ("gamma", "degree", "coef0"),
@@ -25,33 +25,33 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 
 class Kernel:
-    """A kernel with its parameters settled on training rows.
+    """Kernel with its parameters.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        The kernel; a callable takes two matrices of rows and returns the matrix of their kernel values.
+        Kernel; a callable takes two matrices of rows and returns the matrix of their kernel values.
     gamma : {"scale", "auto"} or float
         "scale" is ``1 / (n_features * variance of X)``, "auto" is ``1 / n_features``.
     degree : int
         Degree of "poly".
     coef0 : float
-        Constant of "poly" and "sigmoid".
+        Independent term of "poly" and "sigmoid".
     """
 
     def __init__(self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float) -> None:
         if not callable(kernel) and kernel not in _NAMES:
-            raise ValueError(f"kernel needs one of {', '.join(map(repr, _NAMES))} or a callable; got {kernel!r}")
+            raise ValueError(f"kernel must be one of {', '.join(map(repr, _NAMES))} or a callable; got {kernel!r}")
         if gamma not in ("scale", "auto"):
             check_number("gamma", gamma, above=0.0)
         check_number("degree", degree, above=0, integer=True)
         if isinstance(coef0, bool) or not isinstance(coef0, int | float | np.integer | np.floating):
-            raise ValueError(f"coef0 needs a number; got {coef0!r}")
+            raise ValueError(f"coef0 must be a number; got {coef0!r}")
         self.kernel = kernel
         self.parameters: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0}
 
     def settled(self, X: Any, weight: Array | None) -> Kernel:
-        """Return the kernel with ``gamma`` as a number."""
+        """Return the kernel with ``gamma`` replaced by its numerical value."""
         gamma = settled_gamma(self.parameters["gamma"], X, weight)
         return Kernel(self.kernel, gamma, self.parameters["degree"], self.parameters["coef0"])
 
@@ -66,7 +66,7 @@ class Kernel:
         """Return the kernel values between all rows of one matrix."""
         if callable(self.kernel):
             return self.between(X, X)
-        # Half of the values are worked out, and the only large matrix is the one returned.
+        # Only half of the values are computed, and no other large matrix is allocated.
         gram = np.empty((X.shape[0], X.shape[0]))
         for start in range(0, X.shape[0], _BLOCK):
             stop = min(start + _BLOCK, X.shape[0])
@@ -77,7 +77,7 @@ class Kernel:
         return gram
 
     def gram(self, X: Any) -> Array:
-        """Return the Gram matrix of training rows, checked where it need not be one."""
+        """Return the Gram matrix of training rows; check it if the kernel may not be positive semidefinite."""
         if self.kernel == "precomputed":
             gram = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
         else:
@@ -88,7 +88,7 @@ class Kernel:
 
 
 def settled_gamma(gamma: str | float, X: Any, weight: Array | None) -> float:
-    """Return ``gamma`` as a number: "scale" and "auto" as in scikit-learn's ``SVC``, from the training rows."""
+    """Return the numerical value of ``gamma``, with "scale" and "auto" computed as in scikit-learn's ``SVC``."""
     if gamma == "auto":
         result: float = 1.0 / X.shape[1]
         return result
@@ -99,37 +99,41 @@ def settled_gamma(gamma: str | float, X: Any, weight: Array | None) -> float:
 
 
 def check_gram_memory(n_rows: int, limit_mb: float) -> None:
-    """Refuse a Gram matrix that is larger than a limit, before it is made."""
+    """Raise ValueError if a Gram matrix would exceed the memory limit."""
     check_number("max_gram_mb", limit_mb, above=0.0)
     needed = 8 * n_rows**2 / 1e6
     if needed > limit_mb:
         raise ValueError(
-            f"the Gram matrix of {n_rows} rows takes {needed:.0f} MB, and max_gram_mb={limit_mb:g}; raise it if "
-            "the memory is there, or put KMeansNystroem (an approximate feature map) in front of a linear estimator "
-            "such as AUCClassifier"
+            f"the Gram matrix must take at most max_gram_mb={limit_mb:g} MB; got {n_rows} rows, which take "
+            f"{needed:.0f} MB. Increase max_gram_mb if there is enough memory, or use KMeansNystroem (an approximate "
+            "feature map) with a linear estimator such as AUCClassifier"
         )
 
 
 def check_mercer(gram: Array, kernel: Any) -> None:
-    """Refuse a matrix that is not square, symmetric and positive semidefinite."""
+    """Raise ValueError if a matrix is not square, symmetric and positive semidefinite."""
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ValueError(f"kernel={kernel!r} needs a square matrix of training rows by training rows; got {gram.shape}")
+        raise ValueError(
+            f"with kernel={kernel!r}, X must be a square matrix of training rows by training rows; got {gram.shape}"
+        )
     scale = float(np.abs(gram).max(initial=0.0)) or 1.0
     if np.abs(gram - gram.T).max(initial=0.0) > 1e-8 * scale:
-        raise ValueError(f"kernel={kernel!r} needs a symmetric matrix; it differs from its transpose")
+        raise ValueError(
+            f"kernel={kernel!r} must give a symmetric matrix; got a matrix that differs from its transpose"
+        )
     lifted = gram.copy()
     lifted[np.diag_indices(gram.shape[0])] += 1e-7 * scale
     try:
         linalg.cholesky(lifted, lower=True, overwrite_a=True, check_finite=False)
     except linalg.LinAlgError as error:
         raise ValueError(
-            f"kernel={kernel!r} needs a positive semidefinite matrix (Mercer's condition), and this one has negative "
-            f"eigenvalues; use another kernel"
+            f"kernel={kernel!r} must give a positive semidefinite matrix (Mercer's condition); got negative "
+            f"eigenvalues. Use another kernel"
         ) from error
 
 
 def _variance(X: Any, weight: Array | None) -> float:
-    """Variance of all entries, each counted as often as its row."""
+    """Return the variance of all entries, weighted by the sample weights of the rows."""
     weight = np.ones(X.shape[0]) if weight is None else weight
     total = float(weight.sum()) * X.shape[1]
     mean = float(weight @ np.asarray(X.sum(axis=1), dtype=np.float64).ravel()) / total

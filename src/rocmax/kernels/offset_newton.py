@@ -35,7 +35,7 @@ class OffsetResult(NamedTuple):
 
 @dataclass(frozen=True)
 class OffsetNewton:
-    r"""Minimise :math:`\frac12|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
+    r"""Minimize :math:`\frac12|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
 
     Each row has a side :math:`y_i = \pm 1`, a margin :math:`e_i` and a cost :math:`c_i`. The multipliers
     :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, softened over a width ``h``, turn the optimality conditions into a smooth
@@ -56,7 +56,7 @@ class OffsetNewton:
     max_iter: int = 500
 
     def solve(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> OffsetResult:
-        """Minimise from zero coefficients."""
+        """Minimize from zero coefficients."""
         run = _OffsetNewton(gram, side, margin, cost, mu)
         gap, n_iter, converged = np.inf, 0, False
         while n_iter < self.max_iter:

@@ -70,7 +70,7 @@ class GramResult:
 
 @dataclass(frozen=True)
 class GramNewton:
-    r"""Minimise :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
+    r"""Minimize :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
 
     With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is what the pair is
     short of the margin and :math:`h` a width, stationarity reads :math:`\beta = \beta(K\beta)`: the coefficient of a
@@ -92,7 +92,7 @@ class GramNewton:
     max_iter: int = 500
 
     def solve(self, gram: Array, pairs: PairSums, C: float, callback: Callback | None = None) -> GramResult:
-        """Minimise from zero."""
+        """Minimize from zero."""
         run = _PairNewton(gram, pairs, C)
         trace: list[Progress] = []
         smallest, unmoved = np.inf, 0

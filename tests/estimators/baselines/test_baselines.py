@@ -82,7 +82,7 @@ def test_the_level_of_the_core_rises_with_mu():
 
 def test_the_asymmetric_machine_refuses_a_level_without_bound():
     X, y = make_classification(50, random_state=0)
-    with pytest.raises(ValueError, match="mu needs a value below tau times the number of positives"):
+    with pytest.raises(ValueError, match="mu must be less than tau times the number of positives"):
         AsymmetricSVC(mu=10.0, tau=0.1).fit(X, y)
     with pytest.raises(ValueError, match="tau"):
         AsymmetricSVC(tau=0.0).fit(X, y)

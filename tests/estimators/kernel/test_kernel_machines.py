@@ -175,7 +175,7 @@ def test_gamma_is_that_of_scikit_learn():
 
 def test_a_gram_matrix_that_is_too_large_is_refused_before_it_is_made():
     X, y = problem(200)
-    with pytest.raises(ValueError, match=r"200 rows takes 0 MB, and max_gram_mb=0\.1.*KMeansNystroem"):
+    with pytest.raises(ValueError, match=r"at most max_gram_mb=0\.1 MB; got 200 rows, which take 0 MB.*KMeansNystroem"):
         ROCSVC(max_gram_mb=0.1).fit(X, y)
 
 
@@ -188,7 +188,7 @@ def test_a_matrix_that_is_no_kernel_is_refused():
     bad[0, 1] = 0.5
     with pytest.raises(ValueError, match="symmetric"):
         TwoNormSVC("precomputed").fit(bad, y)
-    with pytest.raises(ValueError, match="kernel needs one of"):
+    with pytest.raises(ValueError, match="kernel must be one of"):
         ROCSVC("cosine-ish").fit(X, y)
     for name, value in (
         ("C", 0),

@@ -150,18 +150,24 @@ def test_grid_search_over_the_radius():
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"constraint": "lasso", "radius": 1.0}, "constraint needs one of 'l2', 'l1', .*; got 'lasso'"),
-        ({"constraint": "l1"}, "constraint='l1' needs a radius.*got None"),
-        ({"constraint": "group", "groups": LABELS}, "constraint='group' needs a radius"),
-        ({"constraint": "l1", "radius": 0.0}, "radius needs a finite number > 0; got 0.0"),
-        ({"constraint": "l2", "radius": -1}, "radius needs a finite number > 0; got -1"),
-        ({"radius": 1.0}, "radius=1.0 is the bound of a constraint, and there is none; pass constraint as one of 'l2'"),
-        ({"groups": LABELS}, "groups are used by constraint='group' only; got groups and constraint=None"),
-        ({"radius": True}, "radius needs a finite number > 0; got True"),
-        ({"constraint": "elasticnet", "radius": 1.0, "l1_ratio": 1.5}, "l1_ratio needs a number from 0 to 1; got 1.5"),
-        ({"constraint": "elasticnet", "radius": 1.0, "l1_ratio": "a"}, "l1_ratio needs a number from 0 to 1; got 'a'"),
-        ({"constraint": "group", "radius": 1.0}, "constraint='group' needs groups.*got None"),
-        ({"constraint": "l1", "radius": 1.0, "groups": LABELS}, "groups are used by constraint='group' only"),
+        ({"constraint": "lasso", "radius": 1.0}, "constraint must be one of 'l2', 'l1', .*; got 'lasso'"),
+        ({"constraint": "l1"}, "with constraint='l1', radius must be a number > 0.*got None"),
+        ({"constraint": "group", "groups": LABELS}, "with constraint='group', radius must be a number > 0"),
+        ({"constraint": "l1", "radius": 0.0}, "radius must be a finite number > 0; got 0.0"),
+        ({"constraint": "l2", "radius": -1}, "radius must be a finite number > 0; got -1"),
+        ({"radius": 1.0}, "radius must be None if constraint is None; got 1.0. Pass constraint as one of 'l2'"),
+        ({"groups": LABELS}, "groups must be None unless constraint='group'; got groups and constraint=None"),
+        ({"radius": True}, "radius must be a finite number > 0; got True"),
+        (
+            {"constraint": "elasticnet", "radius": 1.0, "l1_ratio": 1.5},
+            "l1_ratio must be a number from 0 to 1; got 1.5",
+        ),
+        (
+            {"constraint": "elasticnet", "radius": 1.0, "l1_ratio": "a"},
+            "l1_ratio must be a number from 0 to 1; got 'a'",
+        ),
+        ({"constraint": "group", "radius": 1.0}, "with constraint='group', groups must be.*got None"),
+        ({"constraint": "l1", "radius": 1.0, "groups": LABELS}, "groups must be None unless constraint='group'"),
         ({"constraint": "group", "radius": 1.0, "groups": [0, 1]}, "groups must be 20 labels, one per feature.*got 2"),
         ({"constraint": "group", "radius": 1.0, "groups": [[0], [0]]}, "groups must not overlap"),
     ],
@@ -175,7 +181,9 @@ def test_parameters_that_do_not_fit_together(model, params, text):
 @pytest.mark.parametrize(("loss", "low"), [("ramp", 0.0), ("hinge", 0.1)])
 def test_losses_that_are_not_convex_have_no_ball(loss, low):
     X, y = sample(n=50)
-    with pytest.raises(ValueError, match=f'a constraint needs a convex loss, and loss={loss!r} is not.*use "auto"'):
+    with pytest.raises(
+        ValueError, match=f'with a constraint, loss must be convex; got {loss!r}, which is not convex.*use "auto"'
+    ):
         PartialAUCClassifier(low, 0.3, loss=loss, constraint="l1", radius=1.0).fit(X, y)
 
 
@@ -269,13 +277,13 @@ def test_path_warns_once_of_what_went_wrong():
 @pytest.mark.parametrize(
     ("params", "text"),
     [
-        ({"radii": []}, "radii needs finite numbers > 0"),
-        ({"radii": [0.0, 1.0]}, "radii needs finite numbers > 0"),
-        ({"radii": [np.inf]}, "radii needs finite numbers > 0"),
-        ({"n_radii": 1}, "n_radii needs an integer > 1"),
-        ({"constraint": "group"}, "needs groups"),
-        ({"constraint": None}, "constraint needs one of 'l2', 'l1', 'elasticnet', 'group'; got None"),
-        ({"loss": "ramp"}, "a constraint needs a convex loss"),
+        ({"radii": []}, "radii must be finite numbers > 0"),
+        ({"radii": [0.0, 1.0]}, "radii must be finite numbers > 0"),
+        ({"radii": [np.inf]}, "radii must be finite numbers > 0"),
+        ({"n_radii": 1}, "n_radii must be an integer > 1"),
+        ({"constraint": "group"}, "groups must be one label per feature"),
+        ({"constraint": None}, "constraint must be one of 'l2', 'l1', 'elasticnet', 'group'; got None"),
+        ({"loss": "ramp"}, "with a constraint, loss must be convex"),
         ({"max_fpr": 2.0}, "max_fpr"),
     ],
 )

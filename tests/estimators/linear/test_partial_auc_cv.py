@@ -110,11 +110,11 @@ def test_given_splits_count_rows_of_weight_zero():
 @pytest.mark.parametrize("values", [[], [1.0, -1.0], [[1.0]], ["a"], 3.0])
 def test_bad_strengths_are_refused(values):
     X, y = sample(n=60)
-    with pytest.raises(ValueError, match="Cs needs"):
+    with pytest.raises(ValueError, match="Cs must be"):
         PartialAUCClassifierCV(Cs=values).fit(X, y)
 
 
 def test_one_row_of_a_class_cannot_be_cross_validated():
     X, _ = sample(n=60)
-    with pytest.raises(ValueError, match="two rows of each class at least; got 1"):
+    with pytest.raises(ValueError, match="each class must have at least two rows for cross-validation; got 1"):
         PartialAUCClassifierCV().fit(X[4:10], (np.arange(6) == 0).astype(int))

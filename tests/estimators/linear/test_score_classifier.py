@@ -218,7 +218,7 @@ def test_parts_that_do_not_fit_are_named(loss, penalty, solver, text):
     [
         ({"loss": "hinge"}, TypeError, "loss must be a Loss, such as .*; got 'hinge'"),
         ({"loss": PairwiseHinge}, TypeError, "loss must be a Loss"),
-        ({"loss": PrecisionAtK(3, "positives")}, ValueError, "must not change with a shift.*reference='positives'"),
+        ({"loss": PrecisionAtK(3, "positives")}, ValueError, "must be invariant to a shift.*reference='positives'"),
         ({"penalty": "l1"}, TypeError, "penalty must be SquaredL2 or a norm constraint.*; got 'l1'"),
         ({"solver": OCAS}, TypeError, "solver must be a solver"),
         ({"solver": "ocas"}, TypeError, "solver must be a solver"),

@@ -277,7 +277,7 @@ def test_bad_parameters(model, loss, bad):
 @pytest.mark.parametrize("k", [0, -3, 0.0, 1.2, True, "10", None])
 def test_bad_k(k):
     X, y = sample()
-    with pytest.raises(ValueError, match=r"k (as a|needs)"):
+    with pytest.raises(ValueError, match=r"k (as a|must be)"):
         PrecisionAtKClassifier(k).fit(X, y)
 
 

@@ -262,7 +262,9 @@ def test_bad_parameters(model, bad):
 
 def test_too_few_iterations_are_reported():
     X, y = crooked(0)
-    with pytest.warns(ConvergenceWarning, match=r"FBetaClassifier: the descent did not reach.*raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"FBetaClassifier: the minimization did not reach.*raise max_iter or tol"
+    ):
         FBetaClassifier(max_iter=2, tol=1e-9).fit(X, y)
 
 

@@ -202,11 +202,11 @@ def test_a_collapse_is_said():
     ("parameters", "message"),
     [
         ({"measure": "accuracy"}, "measure must be one of roc_auc, .*got 'accuracy'"),
-        ({"k": 1.5}, "k as a fraction needs to be above 0 and at most 1"),
-        ({"C": 0.0}, "C needs a finite number > 0"),
-        ({"n_batches": 0}, "n_batches needs an integer > 0; got 0"),
-        ({"tol": -1.0}, "tol needs a finite number > 0"),
-        ({"max_iter": 1.5}, "max_iter needs an integer > 0"),
+        ({"k": 1.5}, "k as a fraction must be above 0 and at most 1"),
+        ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"n_batches": 0}, "n_batches must be an integer > 0; got 0"),
+        ({"tol": -1.0}, "tol must be a finite number > 0"),
+        ({"max_iter": 1.5}, "max_iter must be an integer > 0"),
         ({"max_fpr": 1.5}, "0 <= min_fpr < max_fpr <= 1"),
     ],
 )
@@ -219,12 +219,12 @@ def test_bad_parameters_are_refused(parameters, message, stream):
 
 def test_bad_blocks_are_refused(stream):
     X, y = stream[0][:200], stream[1][:200]
-    with pytest.raises(ValueError, match="needs classes="):
+    with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         FollowTheLeaderClassifier().partial_fit(X, y)
     model = FollowTheLeaderClassifier("roc_auc").partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(X, y + 5)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3], y)
-    with pytest.raises(ValueError, match="measure needs to stay 'roc_auc' from batch to batch; got 'f_beta'"):
+    with pytest.raises(ValueError, match="measure must stay 'roc_auc' between calls of partial_fit; got 'f_beta'"):
         model.set_params(measure="f_beta").partial_fit(X, y)

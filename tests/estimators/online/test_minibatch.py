@@ -245,16 +245,16 @@ def test_fit_after_a_stream_starts_anew(payments):
     ("parameters", "message"),
     [
         ({"measure": "accuracy"}, "measure must be one of roc_auc, .*got 'accuracy'"),
-        ({"k": 0}, "k as a count needs to be at least 1"),
-        ({"k": 1.5}, "k as a fraction needs to be above 0 and at most 1"),
-        ({"batch_size": 1}, "batch_size needs an integer > 1; got 1"),
-        ({"max_iter": 0}, "max_iter needs an integer > 0; got 0"),
-        ({"reservoir_size": 2.5}, "reservoir_size needs an integer > 0; got 2.5"),
-        ({"learning_rate": -1.0}, "learning_rate needs a finite number > 0"),
-        ({"radius": 0.0}, "radius needs a finite number > 0"),
-        ({"beta": 0.0}, "beta needs a finite number > 0"),
+        ({"k": 0}, "k as a count must be at least 1"),
+        ({"k": 1.5}, "k as a fraction must be above 0 and at most 1"),
+        ({"batch_size": 1}, "batch_size must be an integer > 1; got 1"),
+        ({"max_iter": 0}, "max_iter must be an integer > 0; got 0"),
+        ({"reservoir_size": 2.5}, "reservoir_size must be an integer > 0; got 2.5"),
+        ({"learning_rate": -1.0}, "learning_rate must be a finite number > 0"),
+        ({"radius": 0.0}, "radius must be a finite number > 0"),
+        ({"beta": 0.0}, "beta must be a finite number > 0"),
         ({"max_fpr": 1.5}, "0 <= min_fpr < max_fpr <= 1"),
-        ({"validation_fraction": 1.0}, "validation_fraction needs to be above 0 and below 1"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be above 0 and below 1"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message, payments):
@@ -266,12 +266,12 @@ def test_bad_parameters_are_refused(parameters, message, payments):
 
 def test_bad_blocks_are_refused(payments):
     X, y = payments[0][:50], payments[1][:50]
-    with pytest.raises(ValueError, match="needs classes="):
+    with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         MiniBatchClassifier().partial_fit(X, y)
     model = MiniBatchClassifier().partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="not among the classes"):
         model.partial_fit(X, y + 5)
-    with pytest.raises(ValueError, match="differ from those of the first call"):
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
         model.partial_fit(X, y, classes=[0, 2])
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3], y)

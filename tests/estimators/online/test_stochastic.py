@@ -247,23 +247,23 @@ def test_not_fitted(model):
 
 
 REFUSED = [
-    (PSAMClassifier(alpha=0.0), "alpha needs a finite number > 0; got 0.0"),
-    (PSAMClassifier(rskip=0), "rskip needs an integer > 0; got 0"),
-    (PSAMClassifier(askip=1.5), "askip needs an integer > 0; got 1.5"),
-    (PSAMClassifier(t0="small"), "t0 needs 'auto' or a number >= 0; got 'small'"),
-    (ASAMClassifier(t0=-1), "t0 needs 'auto' or a number >= 0; got -1"),
-    (ASAMClassifier(average=-1), "average needs an integer > 0; got -1"),
-    (PSAMClassifier(max_iter=0), "max_iter needs an integer > 0; got 0"),
-    (PSAMClassifier(tol=0.0), "tol needs a finite number > 0; got 0.0"),
-    (SOLAMClassifier(radius=-1), "radius needs a finite number > 0; got -1"),
-    (SOLAMClassifier(learning_rate="fast"), "learning_rate needs a finite number > 0; got 'fast'"),
-    (SOLAMClassifier(average=3), "average needs True or False; got 3"),
-    (OAMClassifier("other"), "update needs one of 'sequential', 'gradient'; got 'other'"),
-    (OAMClassifier(C=np.inf), "C needs a finite number > 0; got inf"),
-    (OAMClassifier(buffer_size=0), "buffer_size needs an integer > 0; got 0"),
-    (CBRClassifier("none"), "covariance needs one of 'full', 'diagonal'; got 'none'"),
-    (CBRClassifier(confidence=0.5), "confidence needs a finite number > 0.5; got 0.5"),
-    (CBRClassifier(confidence=1.0), "confidence needs a probability between 0.5 and 1; got 1.0"),
+    (PSAMClassifier(alpha=0.0), "alpha must be a finite number > 0; got 0.0"),
+    (PSAMClassifier(rskip=0), "rskip must be an integer > 0; got 0"),
+    (PSAMClassifier(askip=1.5), "askip must be an integer > 0; got 1.5"),
+    (PSAMClassifier(t0="small"), "t0 must be 'auto' or a number >= 0; got 'small'"),
+    (ASAMClassifier(t0=-1), "t0 must be 'auto' or a number >= 0; got -1"),
+    (ASAMClassifier(average=-1), "average must be an integer > 0; got -1"),
+    (PSAMClassifier(max_iter=0), "max_iter must be an integer > 0; got 0"),
+    (PSAMClassifier(tol=0.0), "tol must be a finite number > 0; got 0.0"),
+    (SOLAMClassifier(radius=-1), "radius must be a finite number > 0; got -1"),
+    (SOLAMClassifier(learning_rate="fast"), "learning_rate must be a finite number > 0; got 'fast'"),
+    (SOLAMClassifier(average=3), "average must be True or False; got 3"),
+    (OAMClassifier("other"), "update must be one of 'sequential', 'gradient'; got 'other'"),
+    (OAMClassifier(C=np.inf), "C must be a finite number > 0; got inf"),
+    (OAMClassifier(buffer_size=0), "buffer_size must be an integer > 0; got 0"),
+    (CBRClassifier("none"), "covariance must be one of 'full', 'diagonal'; got 'none'"),
+    (CBRClassifier(confidence=0.5), "confidence must be a finite number > 0.5; got 0.5"),
+    (CBRClassifier(confidence=1.0), "confidence must be a probability between 0.5 and 1; got 1.0"),
 ]
 
 
@@ -285,18 +285,18 @@ def test_a_full_covariance_of_too_many_features_is_refused():
 def test_bad_blocks_are_refused(model):
     model = clone(model)
     X = np.eye(3)
-    with pytest.raises(ValueError, match="the first call of partial_fit needs classes"):
+    with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         model.partial_fit(X, [0, 1, 0])
     with pytest.raises(ValueError, match=r"Only binary classification is supported. Got 3 classes"):
         model.partial_fit(X, [0, 1, 2], classes=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"y holds \[7\], which are not among the classes \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y must contain only the classes \[0, 1\]; got \[7\]"):
         model.partial_fit(X, [0, 1, 7], classes=[0, 1])
     model.partial_fit(X, [0, 1, 0], classes=[0, 1])
-    with pytest.raises(ValueError, match=r"classes=\[0, 2\] differ from those of the first call, \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"classes must be those of the first call, \[0, 1\]; got \[0, 2\]"):
         model.partial_fit(X, [0, 0, 0], classes=[0, 2])
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(np.eye(4), [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="pos_label='x' is not one of the classes"):
+    with pytest.raises(ValueError, match=r"pos_label must be one of the classes .*; got 'x'"):
         clone(model).set_params(pos_label="x").partial_fit(X, [0, 1, 0], classes=[0, 1])
 
 

@@ -1,6 +1,6 @@
-"""The methods that the papers compare with."""
+"""Baseline methods from the literature."""
 
 from rocmax.estimators.baselines._stumps import Stump
 
-# What fitted models keep besides their weights.
+# Class stored in fitted models.
 __all__ = ["Stump"]

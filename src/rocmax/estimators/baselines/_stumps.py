@@ -1,4 +1,4 @@
-"""Decision stumps on features sorted once, and classifiers that are a weighted sum of them."""
+"""Decision stumps on presorted features, and weighted sums of stumps."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from rocmax._typing import Array
 
-# Gains this close, relatively, are equal: rounding must not choose between features.
-_DUST = 1e-10
+# Relative tolerance within which gains are considered equal, so that rounding errors do not affect the choice.
+_ROUNDING = 1e-10
 
 
 class Stump(NamedTuple):
-    """``1`` where a feature is above a threshold; ``gain`` is the sum of the coefficients there."""
+    """Indicator of a feature above a threshold; ``gain`` is the sum of the coefficients of these rows."""
 
     feature: int
     threshold: float
@@ -25,23 +25,23 @@ class Stump(NamedTuple):
 
 
 class SortedFeatures:
-    """Columns sorted once, for many searches: each costs O(N d)."""
+    """Features sorted once, so that each search for the best stump costs O(N d)."""
 
     def __init__(self, X: Array) -> None:
         self._order = np.argsort(X, axis=0, kind="stable")
         self._placed = np.take_along_axis(X, self._order, axis=0)
-        # Between equal values there is no threshold.
+        # Thresholds are possible only between different values.
         self._between = np.diff(self._placed, axis=0) > 0
 
     def best(self, coefficients: Array) -> Stump | None:
         """Return the stump with the largest absolute sum of coefficients; None if no feature varies.
 
-        Of equals, the first feature and its lowest threshold.
+        Ties are resolved by the first feature and its lowest threshold.
         """
         return next(iter(self.leading(coefficients, 1)), None)
 
     def leading(self, coefficients: Array, count: int) -> list[Stump]:
-        """Return the best stump of each of the ``count`` features that have the best ones, the largest first."""
+        """Return the best stump of each of the ``count`` best features, in descending order of the gain."""
         varies = np.flatnonzero(self._between.any(axis=0))
         if varies.size == 0:
             return []
@@ -49,9 +49,9 @@ class SortedFeatures:
         above = np.where(self._between, below[-1] - below[:-1], 0.0)
         size = np.abs(above)
         most = size.max(axis=0)
-        # Rounded, so that equal features keep their order.
+        # Rounding preserves the order of features with equal gains.
         first = varies[np.argsort(-np.round(most[varies] / (most.max() or 1.0), 10), kind="stable")[:count]]
-        places = np.argmax(size[:, first] >= (1 - _DUST) * most[first], axis=0)
+        places = np.argmax(size[:, first] >= (1 - _ROUNDING) * most[first], axis=0)
         return [
             Stump(int(f), midpoint(self._placed[k, f], self._placed[k + 1, f]), float(above[k, f]))
             for f, k in zip(first, places, strict=True)
@@ -59,7 +59,7 @@ class SortedFeatures:
 
 
 def midpoint(low: float, high: float) -> float:
-    """Return a number between two, at least the lower and below the higher, whatever the rounding."""
+    """Return the midpoint; it is at least ``low`` and below ``high`` despite rounding errors."""
     middle = 0.5 * low + 0.5 * high
     return float(middle) if low <= middle < high else float(low)
 

@@ -1,4 +1,4 @@
-"""The asymmetric SVM: a one-class margin around the positives next to the margin between the classes."""
+"""Asymmetric SVM: a one-class margin for the positives combined with a margin between the classes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from rocmax.kernels.offset_newton import OffsetNewton
 
 
 class AsymmetricSVC(KernelMixin, ScoredClassifier):
-    r"""Support vector machine for few false positives: a core of positives, and negatives outside it (asymmetric SVM).
+    r"""Asymmetric support vector machine for low false-positive rates.
 
-    Minimises over the functions of the kernel's space and the level :math:`\rho` of the core
+    Minimizes, over the functions in the reproducing kernel Hilbert space and the level :math:`\rho` of the core,
 
     .. math:: \frac12 |f|^2 - \mu \rho + \tau \sum_i \bigl(\rho - f(x_i^+)\bigr)_+ + \tau \sum_j \bigl(1 - \rho +
     f(x_j^-)\bigr)_+ :
 
-    the first three terms are a one-class SVM of the positives, whose core is where :math:`f \ge \rho`, and the last one
-    keeps the negatives a margin of 1 below it. A large :math:`\mu` raises the level of the core, and with it the
-    confidence with which a row is called positive.
+    The first three terms are a one-class SVM of the positives with the core :math:`f \ge \rho`. The last term penalizes
+    negatives less than a margin of 1 below the core. A large :math:`\mu` raises the level of the core, so that fewer
+    rows are predicted positive.
 
-    Of the original it could be established that it joins a one-class (core) margin and a class margin with two
-    parameters :math:`\mu` and :math:`\tau`, tuned in Narasimhan and Agarwal (2017) within [0.0005, 0.1] and [0.00005,
-    0.01]. The formula above is the closest form with these two parts; the original text was not at hand.
+    The original method combines a one-class (core) margin and a class margin with two parameters :math:`\mu` and
+    :math:`\tau`, tuned in Narasimhan and Agarwal (2017) within [0.0005, 0.1] and [0.00005, 0.01]. The formula above is
+    the closest form with these two terms; the text of the original paper was not available.
 
     Parameters
     ----------
     mu : float, default=0.05
-        Weight of the core's level; less than ``tau`` times the number of positives, or the level has no bound.
+        Weight of the level of the core. Must be less than ``tau`` times the number of positives, because the level is
+        otherwise unbounded.
     tau : float, default=0.1
-        Cost of a row on the wrong side of its margin.
+        Weight of the margin violations.
     kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -58,17 +59,17 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the support.
+        Coefficients of the support vectors.
     support_ : ndarray of shape (n_support,)
-        Which training rows have a coefficient.
+        Indices of the support vectors.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        These rows; not for "precomputed".
+        Support vectors; not available for "precomputed".
     threshold_ : float
-        The level of the core.
+        Level of the core.
     objective_, dual_gap_ : float
-        The objective at the solution, and how far it can be from the minimum.
+        The objective at the solution, and its duality gap.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
     classes_ : ndarray of shape (2,)
         The classes.
 
@@ -122,8 +123,8 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
         most = self.tau * float(weight[data.positive].sum())
         if self.mu >= most:
             raise ValueError(
-                f"mu needs a value below tau times the number of positives, {most:g}, or the level of the core has no "
-                f"bound; got {self.mu!r}"
+                f"mu must be less than tau times the number of positives, {most:g}, because the level of the core is "
+                f"otherwise unbounded; got {self.mu!r}"
             )
         side = np.where(data.positive, 1.0, -1.0)
         margin = np.where(data.positive, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Decision trees whose splits are chosen by the area under the ROC curve."""
+"""Decision tree with splits chosen by the area under the ROC curve."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rocmax._validate import TrainingSet, check_number
 from rocmax.estimators._base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import midpoint
 
-# Gains this close are equal: rounding must not choose between features.
-_DUST = 1e-10
+# Tolerance within which gains are considered equal, so that rounding errors do not affect the choice.
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class _Split:
 
 
 class AUCTreeClassifier(ScoredClassifier):
-    r"""Decision tree that splits where the area under the local ROC curve is largest (AUCsplit).
+    r"""Decision tree with splits that maximize the area under the local ROC curve (AUCsplit).
 
-    A split of a node with ``P`` positives and ``N`` negatives gives a ROC curve of its children, ordered by their share
-    of positives. For two children, one of them with ``p`` positives and ``n`` negatives, its area is
-    :math:`\frac12 + \frac12 |p/P - n/N|`: the split with the largest one is taken. A leaf scores its rows with the
-    Laplace estimate :math:`(p + 1) / (p + n + 2)`.
+    A split of a node with ``P`` positives and ``N`` negatives defines a ROC curve of its children, ordered by their
+    fraction of positives. For two children, one of them with ``p`` positives and ``n`` negatives, the area under the
+    curve is :math:`\frac12 + \frac12 |p/P - n/N|`; the split with the largest area is chosen. The score of a leaf is
+    the Laplace estimate :math:`(p + 1) / (p + n + 2)`.
 
-    The paper's criterion and leaves; binary splits of numeric features at the middle between neighbouring values; no
-    pruning, but the two limits below.
+    The criterion and the scores of the leaves are those of the paper. Splits of numeric features are binary, at the
+    midpoint between neighboring values. There is no pruning; the size is limited by the two parameters below.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class AUCTreeClassifier(ScoredClassifier):
     Attributes
     ----------
     feature_ : ndarray of int
-        Feature of each node's split; -1 for a leaf.
+        Feature used by the split of each node; -1 for a leaf.
     split_ : ndarray
-        Threshold of each node's split: rows at or below it go left.
+        Threshold of the split of each node: rows at or below it go to the left child.
     left_, right_ : ndarray of int
         Children of each node; -1 for a leaf.
     value_ : ndarray
         Laplace estimate of each node.
     threshold_ : float
-        Score above which a row is positive: the largest TPR - FPR on the training rows.
+        Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
     classes_ : ndarray of shape (2,)
         The classes.
 
@@ -88,7 +88,7 @@ class AUCTreeClassifier(ScoredClassifier):
         left: list[int] = []
         right: list[int] = []
         value: list[float] = []
-        # Rows, depth, and where the parent notes the number of this node.
+        # Rows, depth, and the list and position in which to store the index of the node.
         waiting: list[tuple[Index, int, list[int] | None, int]] = [(np.arange(weight.size), 0, None, 0)]
         while waiting:
             rows, depth, note, parent = waiting.pop()
@@ -127,9 +127,9 @@ class AUCTreeClassifier(ScoredClassifier):
 
 
 def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | None:
-    """Return the split with the largest local AUC; None if the node is pure or nothing can be split.
+    """Return the split with the largest local AUC; None if the node is pure or no split is possible.
 
-    Of equals, the first feature and its lowest threshold.
+    Ties are resolved by the first feature and its lowest threshold.
     """
     positives, negatives = gain.sum(), cost.sum()
     if positives <= 0 or negatives <= 0:
@@ -138,10 +138,10 @@ def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | Non
     placed = np.take_along_axis(X, order, axis=0)
     p, n = np.cumsum(gain[order], axis=0)[:-1], np.cumsum(cost[order], axis=0)[:-1]
     low = p + n
-    # A sum of weights may fall short of a whole number by rounding.
+    # Tolerance for rounding errors in sums of weights.
     allowed = (np.diff(placed, axis=0) > 0) & (low >= least - 1e-9) & (positives + negatives - low >= least - 1e-9)
     area = np.where(allowed, np.abs(p / positives - n / negatives), -1.0).T
-    if area.max(initial=-1.0) <= _DUST:
+    if area.max(initial=-1.0) <= _ROUNDING:
         return None
-    feature, place = np.unravel_index(int(np.argmax(area >= area.max() - _DUST)), area.shape)
+    feature, place = np.unravel_index(int(np.argmax(area >= area.max() - _ROUNDING)), area.shape)
     return _Split(int(feature), midpoint(placed[place, feature], placed[place + 1, feature]))

@@ -1,4 +1,4 @@
-"""Rivals that the papers compare with: the greedy combination of features."""
+"""Greedy linear combination of features for the partial AUC."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from rocmax.measures import Measure, PartialAUCMeasure
 
 
 class GreedyPairClassifier(ScoredClassifier):
-    r"""Linear combination of features, built two at a time for the partial AUC (greedy heuristic).
+    r"""Greedy linear combination of features for the partial AUC.
 
-    Each standardised feature is turned so that its own partial AUC is the larger one, and the features are ordered by
-    it. Starting from the best, the combination so far ``s`` and the next feature ``x`` become
-    :math:`(1 - \lambda) s + \lambda x` with the :math:`\lambda \in \{0, 1/k, 2/k, \dots, 1\}` of the largest partial
-    AUC on the training rows; of equals, the smallest. So the partial AUC of the training rows never falls.
+    The sign of each standardized feature is chosen to maximize its partial AUC, and the features are sorted by their
+    partial AUC. Starting from the best feature, the current combination ``s`` and the next feature ``x`` are combined
+    to :math:`(1 - \lambda) s + \lambda x` with the :math:`\lambda \in \{0, 1/k, 2/k, \dots, 1\}` that maximizes the
+    partial AUC on the training rows; the smallest in case of ties. Therefore the partial AUC on the training rows does
+    not decrease.
 
-    Established from what papers say of it: a linear combination, found by combining two scores at a time for
-    the largest partial AUC, with one parameter (100 in Narasimhan and Agarwal (2017)) for the number of equal intervals
-    that are tried. Chosen here: the order, the turning of features, and convex combinations of standardised scores. The
-    original combines classifiers; features take their place, as in Narasimhan and Agarwal (2017).
+    Known from the literature: the method finds a linear combination by combining two scores at a time for the largest
+    partial AUC, with one parameter (100 in Narasimhan and Agarwal (2017)) for the number of intervals. The order, the
+    choice of the signs, and convex combinations of standardized scores are choices of this implementation. The original
+    method combines classifiers; here features are combined, as in Narasimhan and Agarwal (2017).
 
     Parameters
     ----------
@@ -34,16 +35,16 @@ class GreedyPairClassifier(ScoredClassifier):
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     n_steps : int, default=100
-        Number of intervals ``k`` that are tried for each weight.
+        Number of intervals ``k`` of the grid for each weight.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights of the features; signs speak for ``classes_[1]``.
+        Weights of the features; positive scores indicate ``classes_[1]``.
     order_ : ndarray of shape (n_features,)
-        The features in the order in which they were tried.
+        The features in the order in which they were added.
     train_partial_auc_ : ndarray of shape (n_features,)
         Partial AUC of the training rows after each feature.
     threshold_ : float

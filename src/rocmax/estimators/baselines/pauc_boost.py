@@ -15,28 +15,29 @@ from rocmax.estimators._base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 from rocmax.measures import Measure, PartialAUCMeasure
 
-# pAUCBoost tries the stumps of this many features, those along which the partial AUC rises fastest.
+# Number of candidate features in each round: those with the largest directional derivatives.
 _CANDIDATES = 10
 
 
 class PAUCBoostClassifier(ScoredClassifier):
-    r"""Boosted decision stumps that maximise the partial area under the ROC curve (after pAUCBoost).
+    r"""Boosted decision stumps that maximize the partial area under the ROC curve (after pAUCBoost).
 
-    The direction of each round comes from a smooth partial AUC,
+    The candidates of each round are chosen by the gradient of a smooth partial AUC,
 
     .. math:: \frac{1}{m (b-a)} \sum_i \sum_j q_j \, \Phi\bigl(F(x_i^+) - F(x_j^-)\bigr),
 
-    with :math:`\Phi` the normal distribution function and :math:`q_j` the part of a negative's rank that lies in the
-    window :math:`(a, b]` of false positives; tied negatives share it. The ten features along whose best stumps it rises
-    fastest are tried with a halving sequence of steps, and the stump and step with the largest partial AUC of the
-    training rows are taken. That one never falls; where nothing raises it, the rounds end.
+    where :math:`\Phi` is the normal distribution function and :math:`q_j` the fraction of the rank of a negative in the
+    window :math:`(a, b]` of false positives, shared by tied negatives. The best stumps of the ten features with the
+    largest directional derivatives are evaluated with a sequence of step sizes, each half of the previous one. The
+    stump and step size with the largest partial AUC on the training rows are chosen. The partial AUC on the training
+    rows does not decrease; boosting stops when no stump increases it.
 
-    The paper was followed in the smooth partial AUC and in adding one feature at a time. Chosen here: stumps for every
-    feature (the paper takes natural cubic splines for continuous ones, and stumps for discrete ones only), hence no
-    penalty on second derivatives and no tuning of it; no scale of the smoothing, as the steps are
-    measured in it; the step by the exact partial AUC in place of a Newton-Raphson
-    step on the smooth one, which for small windows is largest at tiny steps, where nothing is decided; an exact window
-    in place of thresholds at its ends.
+    The smooth partial AUC and the addition of one feature at a time follow the paper. Differences: stumps are used for
+    all features (the paper uses natural cubic splines for continuous features and stumps for discrete ones), so there
+    is no penalty on second derivatives; there is no scale parameter for the smoothing, because the step sizes are
+    relative to it; the step size is chosen by the exact partial AUC instead of a Newton-Raphson step on the smooth one,
+    which for small windows is largest at very small steps that hardly change the ranking; the window is exact instead
+    of being approximated by thresholds.
 
     Parameters
     ----------
@@ -128,10 +129,9 @@ class PAUCBoostClassifier(ScoredClassifier):
 
 
 class SmoothPartialAUC:
-    """The slope of the partial AUC with the normal distribution function in place of a jump.
+    """Gradient of the partial AUC, smoothed by the normal distribution function.
 
-    Scores are few distinct numbers (sums of stumps), so pairs are taken between distinct scores, in blocks of bounded
-    memory.
+    Sums of stumps have few distinct values, so the sum over pairs runs over distinct scores, in blocks of limited size.
     """
 
     def __init__(self, positive: NDArray[np.bool_], weight: Array | None, min_fpr: float, max_fpr: float) -> None:
@@ -142,7 +142,7 @@ class SmoothPartialAUC:
         self._norm = float(self._weight[positive].sum()) * (self._b - self._a)
 
     def gradient(self, scores: Array) -> Array:
-        """Return the derivative of the smooth partial AUC in each score, for the window at hand."""
+        """Return the derivative of the smooth partial AUC with respect to each score."""
         levels, level_of, gain, part = self._levels(scores)
         inside = np.flatnonzero(part > 0)
         up, down = np.zeros(levels.size), np.zeros(levels.size)
@@ -151,22 +151,22 @@ class SmoothPartialAUC:
             density = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self._norm)
             up[rows] = density @ part[inside]
             down[inside] += gain[rows] @ density
-        # A level of tied negatives is in the window with a share of its weight.
+        # Tied negatives are in the window with a fraction of their weight.
         full = np.bincount(level_of, self._weight * ~self._positive, levels.size)
         share = np.divide(part, full, out=np.zeros(levels.size), where=full > 0)
         return self._weight * np.where(self._positive, up[level_of], -(share * down)[level_of])
 
     def _levels(self, scores: Array) -> tuple[Array, NDArray[np.intp], Array, Array]:
-        """Distinct scores, the level of each row, the positives' weight there, and the negatives' inside the window."""
+        """Return distinct scores, the level of each row, and the weights of positives and negatives in the window."""
         levels, level_of = np.unique(join_ties(scores), return_inverse=True)
         gain = np.bincount(level_of, self._weight * self._positive, levels.size).astype(np.float64)
         full = np.bincount(level_of, self._weight * ~self._positive, levels.size).astype(np.float64)
-        # Ranks are counted from the highest score down.
+        # Ranks start at the highest score.
         stop = np.cumsum(full[::-1])[::-1]
         part = np.clip(stop, self._a, self._b) - np.clip(stop - full, self._a, self._b)
         return levels, level_of, gain, part
 
 
 def _blocks(rows: NDArray[np.intp], width: int, size: int = 2_000_000) -> list[NDArray[np.intp]]:
-    """Cut rows into pieces whose table with ``width`` columns stays small."""
+    """Split rows into blocks so that a table with ``width`` columns has a limited size."""
     return np.array_split(rows, max(1, -(-rows.size * max(width, 1) // size)))

@@ -11,18 +11,18 @@ from rocmax._validate import TrainingSet, check_number
 from rocmax.estimators._base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 
-# A stump that ranks all pairs rightly would get an infinite weight.
+# Upper bound on the rate: a stump that ranks all pairs correctly would have an infinite weight.
 _LARGEST_RATE = 1.0 - 1e-6
 
 
 class RankBoostClassifier(ScoredClassifier):
-    r"""Boosted decision stumps that maximise the area under the ROC curve (RankBoost, bipartite form).
+    r"""Boosted decision stumps that maximize the area under the ROC curve (RankBoost, bipartite form).
 
-    Lowers the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, one stump at a time. The
-    weight of a pair is the product of a weight of its positive and one of its negative, so a round costs O(N d) on
-    features that are sorted once. With :math:`r` the mean over the pairs of :math:`h(x_i^+) - h(x_j^-)`, each round
-    takes the stump ``h`` (0 or 1) with the largest :math:`|r|` and gives it the weight
-    :math:`\frac12 \ln\frac{1+r}{1-r}` (the paper's third method). The loss never rises.
+    Minimizes the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, by adding one stump in
+    each round. The weight of a pair is the product of the weights of its two rows, so a round costs O(N d) with
+    presorted features. Let :math:`r` be the weighted mean of :math:`h(x_i^+) - h(x_j^-)` over the pairs. Each round
+    adds the stump ``h`` (0 or 1) with the largest :math:`|r|`, with the weight :math:`\frac12 \ln\frac{1+r}{1-r}` (the
+    third method of the paper). The loss does not increase.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class RankBoostClassifier(ScoredClassifier):
     stumps_ : list of Stump
         Feature and threshold of each round.
     weights_ : ndarray of shape (n_rounds,)
-        Weight of each round; negative where a low value of the feature speaks for the positive class.
+        Weight of each round; negative if low values of the feature indicate the positive class.
     train_loss_ : ndarray of shape (n_rounds + 1,)
-        The exponential loss before the first and after each round, 1 at first.
+        Exponential loss before the first round (1) and after each round.
     threshold_ : float
-        Score above which a row is positive: the largest TPR - FPR on the training rows.
+        Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
     classes_ : ndarray of shape (2,)
         The classes.
 

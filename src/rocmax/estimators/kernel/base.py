@@ -1,4 +1,4 @@
-"""What the kernel machines share: the Gram matrix of the training rows and scores from it."""
+"""Common methods of the kernel machines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet, positive_index
 from rocmax.kernels.gram import Kernel, check_gram_memory
 
-# A coefficient below this share of the largest one is zero but for rounding.
-_DUST = 1e-10
+# Coefficients below this fraction of the largest one are considered zero.
+_ROUNDING = 1e-10
 
 
 class KernelMixin:
-    """What kernel machines share: the Gram matrix, the support, and scores from them.
+    """Mixin for kernel machines: Gram matrix, support vectors and scores.
 
-    Comes before ``ScoredClassifier`` among the bases.
+    It must precede ``ScoredClassifier`` in the list of bases.
     """
 
     classes_: NDArray[Any]
@@ -45,8 +45,8 @@ class KernelMixin:
         return self._kernel.gram(data.X[:, data.rows] if self.kernel == "precomputed" else data.X)
 
     def _keep_support(self, data: TrainingSet, coefficients: Array) -> None:
-        """Store the rows whose coefficient is not zero; signs speak for ``classes_[1]``."""
-        used = np.flatnonzero(np.abs(coefficients) > _DUST * np.abs(coefficients).max(initial=0.0))
+        """Store the support vectors; positive scores indicate ``classes_[1]``."""
+        used = np.flatnonzero(np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max(initial=0.0))
         self.support_ = data.rows[used]
         self.dual_coef_ = direction(data.positive_index) * coefficients[used][np.newaxis, :]
         if self.kernel != "precomputed":

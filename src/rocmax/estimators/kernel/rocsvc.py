@@ -1,4 +1,4 @@
-"""The ROC-SVM: a kernel machine on pairs."""
+"""ROC-SVM: a kernel machine on pairs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from rocmax.kernels.pair_newton import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
 
-# Up to this many pairs are listed, which is exact to the last digit; more of them are summed by sorting.
+# Maximum number of pairs that are stored explicitly, which has the best accuracy; more pairs are summed by sorting.
 _MAX_LISTED = 250_000
 
 
 class ROCSVC(KernelMixin, ScoredClassifier):
-    r"""Support vector machine that maximises the area under the ROC curve (ROC-SVM), with a kernel.
+    r"""Support vector machine that maximizes the area under the ROC curve (ROC-SVM), with a kernel.
 
-    Minimises over the functions of the kernel's space
+    Minimizes, over the functions in the reproducing kernel Hilbert space,
 
     .. math:: \frac12 |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
 
-    a *sum* over all pairs of a positive and a negative, or over the neighbour pairs of the paper (``n_neighbors``). Its
+    a *sum* over all pairs of a positive and a negative, or over the neighbor pairs of the paper (``n_neighbors``). Its
     dual has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and
-    :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) - k(x_j^-, \cdot))`. At the optimum a pair without multiplier is
-    apart by at least :math:`\rho`, one with the multiplier :math:`C` by at most :math:`\rho`, one in between by exactly
-    :math:`\rho`. The fit is exact, up to the duality gap it reports, and makes no table of the pairs if they are many.
+    :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) - k(x_j^-, \cdot))`. At the optimum, the score difference of a
+    pair is at least :math:`\rho` if its multiplier is 0, at most :math:`\rho` if it is :math:`C`, and exactly
+    :math:`\rho` otherwise. The solution is exact up to the reported duality gap. Large numbers of pairs are not stored
+    explicitly.
 
     Parameters
     ----------
@@ -74,35 +75,36 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the support: sums of the multipliers of a row's pairs.
+        Coefficients of the support vectors: the sum of the multipliers of the pairs of each row.
     support_ : ndarray of shape (n_support,)
-        Which training rows have a coefficient.
+        Indices of the support vectors.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        These rows; not for "precomputed".
+        Support vectors; not available for "precomputed".
     threshold_ : float
-        Score above which a row is positive: the largest TPR - FPR on the training rows.
+        Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
     classes_ : ndarray of shape (2,)
         The classes.
     n_pairs_ : float
-        Number of pairs, counted with their weights.
+        Sum of the weights of the pairs; without sample weights, the number of pairs.
     objective_ : float
         The objective at the solution.
     dual_gap_ : float
         The objective minus the dual objective of feasible multipliers.
     kkt_residual_ : float
         ``dual_gap_ / (C * margin * n_pairs_)``. The gap is the sum over the pairs of
-        :math:`C (\rho - d)_+ - \alpha (\rho - d)`, with ``d`` by how much the pair is apart, plus half the squared
-        distance between ``f`` and the sum of its multipliers. All terms are at least 0, so it is 0 exactly if all
-        conditions above hold.
+        :math:`C (\rho - d)_+ - \alpha (\rho - d)`, where ``d`` is the score difference of the pair, plus half the
+        squared distance between ``f`` and the function defined by the multipliers. All terms are non-negative, so the
+        residual is 0 if and only if all conditions above are satisfied.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
     trace_ : list of Progress
-        Objective, bound and products with the Gram matrix (a part of it counts by its size), one entry per step.
+        Objective, bound and number of products with the Gram matrix (those with a block count by the size of the
+        block), one entry per step.
 
     See Also
     --------
-    AUCClassifier : the linear machine for many rows.
-    TwoNormSVC : the paper's cheaper rival.
+    AUCClassifier : Linear classifier for the AUC, for large numbers of rows.
+    TwoNormSVC : Less expensive baseline from the same paper.
 
     References
     ----------
@@ -194,10 +196,10 @@ class ROCSVC(KernelMixin, ScoredClassifier):
 
 
 def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> tuple[Index, Index]:
-    """Pairs of near examples, after section 3.3 of Rakotomamonjy (2004).
+    """Return pairs of neighbors as in section 3.3 of Rakotomamonjy (2004).
 
-    The positives that are among the ``count`` nearest positives of some negative, each with its ``count`` nearest
-    negatives.
+    The pairs consist of the positives that are among the ``count`` nearest positives of some negative, each with its
+    ``count`` nearest negatives.
     """
     positive, negative = np.flatnonzero(is_positive), np.flatnonzero(~is_positive)
     diagonal = np.diagonal(gram)

@@ -1,4 +1,4 @@
-"""The 2-norm SVM."""
+"""2-norm SVM."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rocmax._validate import TrainingSet, check_number
 from rocmax.estimators._base import ScoredClassifier
 from rocmax.estimators.kernel.base import KernelMixin
 
-# Iterations of libsvm, which by itself has no limit and can cycle on rows that rounding cannot tell apart; scikit-learn
-# warns if it ends there.
+# Maximum number of iterations of libsvm, which may cycle on nearly identical rows; scikit-learn warns if it is reached.
 _MAX_LIBSVM = 1_000_000
 
 
 class TwoNormSVC(KernelMixin, ScoredClassifier):
-    r"""Support vector machine with squared slacks (2-norm SVM), by way of scikit-learn's libsvm.
+    r"""Support vector machine with squared slack variables (2-norm SVM), based on libsvm.
 
-    Minimises :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. That is
-    the hard-margin machine in the space of the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`, in which
-    every training set is separable: its training AUC *there* is 1. New rows are scored with ``k``.
+    Minimizes :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. This
+    is equivalent to the hard-margin SVM with the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`. Every
+    training set is separable in the space of this kernel, so the training AUC with :math:`k'` is 1. New rows are scored
+    with ``k``.
 
-    Rakotomamonjy (2004) writes the slacks with ``C`` in Eq. 14 and the kernel with ``1 / C`` in Eq. 15; the two differ
-    by a factor of 2 in ``C``. The kernel is what is meant here.
+    In Rakotomamonjy (2004), the slack variables have the weight ``C`` in Eq. 14 and the kernel the term ``1 / C`` in
+    Eq. 15; these differ by a factor of 2 in ``C``. Here ``C`` is that of the kernel.
 
     Parameters
     ----------
@@ -51,25 +51,25 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
-        Coefficients of the support.
+        Coefficients of the support vectors.
     support_ : ndarray of shape (n_support,)
-        Which training rows have a coefficient.
+        Indices of the support vectors.
     support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        These rows; not for "precomputed".
+        Support vectors; not available for "precomputed".
     threshold_ : float
-        Minus the machine's own constant ``b``.
+        Minus the constant ``b`` of the SVM.
     augmented_scores_ : ndarray
-        Scores of the training rows (of non-zero weight) in the space of ``k'``.
+        Scores of the training rows with non-zero weight, computed with ``k'``.
     objective_ : float
         The objective at the solution.
     classes_ : ndarray of shape (2,)
         The classes.
     n_iter_ : int
-        libsvm's iterations.
+        Number of iterations of libsvm.
 
     See Also
     --------
-    ROCSVC : maximises the AUC itself.
+    ROCSVC : Kernel machine that maximizes the AUC.
 
     References
     ----------
@@ -115,7 +115,7 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
         weight = np.ones(data.positive.size) if data.weight is None else data.weight
         lift = 1.0 / (self.C * weight)
         gram[np.diag_indices(weight.size)] += lift
-        # The bound on the multipliers is out of reach: the margin is hard in the space of the lifted kernel.
+        # The bound on the multipliers is never active: with the augmented kernel, the margin is hard.
         machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=_MAX_LIBSVM, random_state=0)
         machine.fit(gram, data.positive)
         coefficients = np.zeros(weight.size)

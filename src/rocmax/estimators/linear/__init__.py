@@ -1,1 +1,1 @@
-"""Linear classifiers fitted to all rows at once."""
+"""Linear classifiers fitted to the full training set."""

@@ -1,4 +1,4 @@
-"""Fits under a norm constraint on the weights: parameters, and how they are solved."""
+"""Fits under a norm constraint: validation of the parameters, and the solver."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ CONSTRAINTS = ("l2", "l1", "elasticnet", "group")
 
 
 def check_constraint_parameters(constraint: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
-    """Raise ValueError if the parameters of a norm constraint do not fit together."""
+    """Raise ValueError if the parameters of a norm constraint are invalid or inconsistent."""
     if constraint is not None:
         check_choice("constraint", constraint, CONSTRAINTS)
     if radius is not None:
         check_number("radius", radius, above=0.0)
     if constraint is None and radius is not None:
         raise ValueError(
-            f"radius={radius!r} is the bound of a constraint, and there is none; pass constraint as one of "
-            f"{', '.join(map(repr, CONSTRAINTS))}, or radius=None for the penalised problem with C"
+            f"radius must be None if constraint is None; got {radius!r}. Pass constraint as one of "
+            f"{', '.join(map(repr, CONSTRAINTS))}, or radius=None for the penalized problem with C"
         )
     if constraint is not None and radius is None:
         raise ValueError(
-            f"constraint={constraint!r} needs a radius, a number > 0 that bounds the norm of the weights; got None "
-            "(rocmax.partial_auc_path shows what each radius gives)"
+            f"with constraint={constraint!r}, radius must be a number > 0, the bound on the norm of the weights; got "
+            "None (rocmax.partial_auc_path fits the model for several radii)"
         )
     if constraint == "elasticnet":
         number = isinstance(l1_ratio, int | float | np.integer | np.floating) and not isinstance(l1_ratio, bool)
         if not number or not 0 <= l1_ratio <= 1:
-            raise ValueError(f"l1_ratio needs a number from 0 to 1; got {l1_ratio!r}")
+            raise ValueError(f"l1_ratio must be a number from 0 to 1; got {l1_ratio!r}")
     if constraint == "group" and groups is None:
-        raise ValueError("constraint='group' needs groups: one label per feature, or a list of index arrays; got None")
+        raise ValueError(
+            "with constraint='group', groups must be one label per feature or a list of index arrays; got None"
+        )
     if constraint != "group" and groups is not None:
-        raise ValueError(f"groups are used by constraint='group' only; got groups and constraint={constraint!r}")
+        raise ValueError(f"groups must be None unless constraint='group'; got groups and constraint={constraint!r}")
 
 
 def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
-    """Return the set that the weights must stay in."""
+    """Return the norm constraint."""
     if constraint == "l1":
         return L1Ball(radius)
     if constraint == "elasticnet":
@@ -54,7 +56,7 @@ def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any
 
 
 class NormConstraintMixin:
-    """The parameters of a norm constraint, and a fit under it."""
+    """Mixin for estimators with a norm constraint."""
 
     constraint: str | None
     radius: float | None

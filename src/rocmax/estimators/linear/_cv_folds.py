@@ -1,4 +1,4 @@
-"""The folds of a cross-validated partial-AUC fit: starts, paths from them, and which starts to trust."""
+"""Cross-validation folds of the partial-AUC fit: starting points, paths from them, and their selection."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefine
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 
-# Kinds of start, with the weight of their loss on standardised features.
+# Kinds of starting points, with the weight of the loss, on standardized features.
 SAFE_STARTS = (
     *(("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
     *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
     *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
     *(("auc", C) for C in (1.0, 100.0)),
 )
-# Few rows decide where these end, so they have to be better, and alike in all folds.
+# These depend on few rows. They are used only if they are better than the others and similar in all folds.
 BOLD_STARTS = (("tight", 1.0), ("tight", 100.0))
-# Least mean correlation between the scores of the folds' models of a bold start: the mean of models that disagree is
-# another model than those that were tried on held-out rows.
+# Minimum mean correlation between the scores of the models that the folds fit from a bold start. If the models differ,
+# their mean can be much worse than each of them on held-out rows.
 _AGREEMENT = 0.9
 
 
 @dataclass
 class Fold:
-    """One split: fits on its training rows, scores on the rows held out."""
+    """One split: fit on the training rows, score on the held-out rows."""
 
     data: TrainingSet
     train: NDArray[np.intp]
@@ -42,17 +42,17 @@ class Fold:
     max_iter: int
 
     def starts(self, groups: list[Labels]) -> tuple[list[float], list[Array]]:
-        """Return held-out partial AUC and weights of each start."""
+        """Return the held-out partial AUC and the weights of each starting point."""
         refinement = self._refinement()
         starts = [refinement.start(*spec) for spec in (*SAFE_STARTS, *BOLD_STARTS)]
         for labels in groups:
             starts += refinement.subgroup_starts(labels[self.train], int(labels.max()) + 1)
         weights = [refinement.run(start, 0.0).w for start in starts]
-        # A tie of all rows has the partial AUC of chance, and there are windows where honest starts have less.
+        # Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
         return [self._score(w) if w.any() else 0.0 for w in weights], weights
 
     def path(self, starts: Array, Cs: Array) -> tuple[list[float], list[Array], int]:
-        """Return held-out partial AUC and weights along the path, and the largest number of iterations."""
+        """Return the held-out partial AUC and the weights along the path, and the largest number of iterations."""
         refinement = self._refinement()
         start = refinement.mean_start(starts)
         results = [refinement.run(start, 0.0)]
@@ -86,20 +86,20 @@ class Fold:
 
 
 class Route:
-    """The way from the mean of some starts along the path of C, in all folds.
+    """Path over the values of C from the mean of some starting points, in all folds.
 
     Parameters
     ----------
     starts : ndarray of int
-        Which starts.
+        Indices of the starting points to average.
     parallel : Parallel
-        What runs the folds.
+        Executor for the folds.
     folds : list of Fold
         The folds.
     weights : ndarray of shape (n_folds, n_starts, n_features)
-        The starts.
+        Weights of the starting points.
     Cs : ndarray
-        The path.
+        Values of C.
     """
 
     def __init__(
@@ -115,33 +115,33 @@ class Route:
 
     @property
     def best_scores(self) -> Array:
-        """Held-out measures of the best value of C."""
+        """Held-out partial AUC of the best value of C."""
         return self.scores[:, self.best]
 
     def model(self) -> Array:
-        """Return the mean of the models that are close to the best, over the folds."""
+        """Return the mean, over the folds, of the models close to the best."""
         result: Array = np.mean([models[k] for models in self._models for k in self.averaged], axis=0)
         return result
 
 
 def start_names(groups: list[Labels]) -> list[tuple[str, float]]:
-    """Return kind and weight of the loss of all starts, in the order in which they are fitted."""
+    """Return the kind and the weight of the loss of each starting point, in the order of fitting."""
     sizes = [int(labels.max()) + 1 for labels in groups]
     of_groups = ((f"group {k + 1} of {size}", SUBGROUP_STRENGTH) for size in sizes for k in range(size))
     return [*SAFE_STARTS, *BOLD_STARTS, *of_groups]
 
 
 def bold_starts(scores: Array, weights: Array, data: TrainingSet) -> NDArray[np.intp]:
-    """Return the bold starts that are better on held-out rows than all safe ones, and alike in all folds.
+    """Return the bold starts that have a higher held-out score than all safe starts and agree across folds.
 
     Parameters
     ----------
     scores : ndarray of shape (n_folds, n_starts)
-        Held-out measures.
+        Held-out partial AUC.
     weights : ndarray of shape (n_folds, n_starts, n_features)
-        The models.
+        Weights of the models.
     data : TrainingSet
-        The rows on which models are compared.
+        Rows on which the models are compared.
     """
     means, n_safe = scores.mean(axis=0), len(SAFE_STARTS)
     ahead = n_safe + np.flatnonzero(means[n_safe:] > means[:n_safe].max())

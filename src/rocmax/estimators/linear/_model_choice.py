@@ -1,4 +1,4 @@
-"""How models that were tried on held-out rows are compared: with regard for chance."""
+"""Comparison of models by held-out scores, taking standard errors into account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rocmax.operators import as_operator
 
 
 def agreement(weights: Array, data: TrainingSet) -> float:
-    """Return the mean correlation between the scores of linear models; 0 if one of them is zero, 1 for one model."""
+    """Return the mean correlation between the scores of linear models; 0 if one has zero weights, 1 for one model."""
     if not weights.any(axis=1).all():
         return 0.0
     if len(weights) == 1:
@@ -26,9 +26,9 @@ def agreement(weights: Array, data: TrainingSet) -> float:
 
 
 def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
-    """Return the columns whose mean is within some standard errors of the best column's.
+    """Return the columns whose mean is within ``errors`` standard errors of the best mean.
 
-    The error is that of the paired difference over the rows (folds).
+    The standard error is that of the paired difference over the rows (folds).
     """
     best = int(np.argmax(scores.mean(axis=0)))
     behind = scores[:, [best]] - scores
@@ -38,6 +38,6 @@ def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
 
 
 def clearly_above(scores: Array, others: Array) -> bool:
-    """Tell whether the mean of paired scores is above that of others by more than two standard errors."""
+    """Return whether the mean of ``scores`` exceeds that of ``others`` by more than two standard errors (paired)."""
     gain = scores - others
     return bool(gain.mean() > 2.0 * gain.std(ddof=1) / np.sqrt(gain.size)) if gain.size > 1 else bool(gain[0] > 0)

@@ -1,4 +1,4 @@
-"""Groups of like positives: where a window is narrow, a linear score may do best by finding one of them only."""
+"""Clusters of similar positives: in a narrow window, the best linear score may detect only one of the clusters."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from rocmax._validate import CHECKING
 
 Labels = NDArray[np.intp]
 
-# Numbers of groups that are tried.
+# Numbers of clusters to try.
 SIZES = (2, 3, 4)
-# Fewest positives per group, on average: a start fitted to fewer is mostly noise.
+# Minimum mean number of positives per cluster: a starting point fitted to fewer rows is mostly noise.
 _FEWEST = 50
-# Rows nearer to each other than this share of the longest row are the same to k-means, which squares distances.
+# Relative distance, in units of the largest row norm, below which k-means cannot distinguish rows: it uses squares.
 _SAME = 1e-6
 
 
 def group(X: Any, positive: Bools, weight: Array | None) -> list[Labels]:
-    """Split the positives by k-means, once for each number of groups that they suffice for.
+    """Cluster the positives by k-means, once for each number of clusters for which there are enough positives.
 
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Standardised rows.
+        Standardized rows.
     positive : ndarray of bool
-        Which rows are positive.
+        Mask of the positive rows.
     weight : ndarray, default=None
-        Weights of the rows.
+        Sample weights.
 
     Returns
     -------
     list of ndarray of shape (n_samples,)
-        The group of each row, -1 for negatives.
+        Cluster label of each row, -1 for negatives.
     """
     sizes = [size for size in SIZES if positive.sum() >= _FEWEST * size]
     return [_grouped(X, positive, weight, KMeans(size, n_init=3, random_state=0)) for size in sizes]
 
 
 def regroup(X: Any, positive: Bools, weight: Array | None, labels: Labels, size: int) -> Labels:
-    """Group some of the rows anew, beginning with the groups that all rows made.
+    """Cluster a subset of the rows again, initialized with the clusters of all rows.
 
-    The groups keep their numbers, and rows that are not among these have no say beyond the beginning. If a group has
-    lost all its rows, the others stay as they are.
+    The labels of the clusters are preserved. Rows outside the subset affect only the initialization. If a cluster has
+    no rows in the subset, the labels are returned unchanged.
     """
     rows = X[positive]
     members = [labels[positive] == k for k in range(size)]
@@ -62,7 +62,7 @@ def _grouped(X: Any, positive: Bools, weight: Array | None, model: KMeans) -> La
     rows = X[positive]
     distinct = _distinct(rows)
     if distinct.max() + 1 < model.n_clusters:
-        # Each kind of row is a group; the other groups are empty, and have no start.
+        # Each distinct row is a cluster. The remaining clusters are empty and have no starting point.
         labels[positive] = distinct
     else:
         with CHECKING:
@@ -71,7 +71,7 @@ def _grouped(X: Any, positive: Bools, weight: Array | None, model: KMeans) -> La
 
 
 def _distinct(rows: Any) -> Labels:
-    """Return numbers that are equal for equal rows: their places along a random direction."""
+    """Return labels that are equal for equal rows, based on their projections on a random direction."""
     direction = np.random.RandomState(0).standard_normal(rows.shape[1])
     places = np.asarray(rows @ (direction / np.linalg.norm(direction)))
     order = np.argsort(places, kind="stable")

@@ -1,8 +1,8 @@
-"""The default way to a measure: a bounded loss, lowered from a good start and held near it.
+"""Default method for all measures: minimize a bounded loss from a good starting point, with a penalty on the distance.
 
-Convex surrogates charge a row by how far it is on the wrong side, so that a few far negatives outweigh everything near
-the threshold, up to a collapse to zero weights. A bounded loss does not, but it has local minima and overfits. So it is
-lowered from a start that is good already, and pays for every move away from it.
+The cost of a row under a convex surrogate grows with its distance from the correct side. A few distant negatives can
+dominate the loss, and the optimum can be at zero weights. A bounded loss does not have this problem, but it has local
+minima and overfits. Therefore it is minimized from a good starting point, with a penalty on the distance from it.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from rocmax.operators import MatrixOperator
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 
-# Length of the step of the loss of the partial AUC, in standard deviations of the start's scores. Wider steps drift
-# towards what the convex losses do; narrower ones see fewer pairs.
+# Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
+# closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
-# Share of the examples per feature that is trusted at C = 1.
+# Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 _TRUST = 0.1
-# Share of the iterations that a start from the tight loss may take.
+# Fraction of the maximum number of iterations that is used to fit a starting point with the tight loss.
 _ROUGH_SHARE = 0.06
-# Weight of the loss of starts for a group of positives.
+# Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
-# Where a fit without cross-validation may start: kind and weight of the loss, on standardised features.
+# Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
 
 
 class Start(NamedTuple):
-    """A linear score on standardised features: weights, and scores of unit standard deviation."""
+    """Starting point on standardized features: weights, and scores with unit standard deviation."""
 
     w: Array
     scores: Array
 
 
 class Refinement(ABC):
-    """Starts on standardised features, and the descent from one of them.
+    """Fit of starting points on standardized features, and minimization of the bounded loss from one of them.
 
     Parameters
     ----------
     data : TrainingSet
-        Rows, labels and weights.
+        Training data.
     loss : Loss
-        The bounded loss of scores of unit standard deviation.
+        Bounded loss, applied to scores with unit standard deviation.
     tol : float
-        Precision of starts and descent.
+        Tolerance for the starting points and the minimization.
     max_iter : int
-        Largest number of iterations of each.
+        Maximum number of iterations of each fit.
     """
 
     def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
-        # Arrays, whatever output the user has asked scikit-learn for.
+        # Arrays, independent of scikit-learn's global output configuration.
         scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
         with CHECKING:
             self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
@@ -75,14 +75,14 @@ class Refinement(ABC):
 
     @abstractmethod
     def trust(self, start: Start) -> float:
-        """Return how far the scores may move at ``C = 1``: with the examples that decide the measure, per feature."""
+        """Return the inverse penalty weight at ``C = 1``; it grows with the number of relevant rows per feature."""
 
     @abstractmethod
     def _measure(self, scores: Array) -> float:
         """Return the measure on the training rows."""
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start, "logistic", "balanced" or "svc", with the given weight of its loss."""
+        """Fit a starting point, "logistic", "balanced" or "svc", with the given weight of the loss."""
         return self._fitted(kind, strength, slice(None))
 
     def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
@@ -92,14 +92,14 @@ class Refinement(ABC):
         return self._normalized(w)
 
     def mean_start(self, weights: Array) -> Start:
-        """Return the mean of several starts' weights, of the given features, as one start."""
+        """Return the mean of several starting points, given as weights in the original features."""
         return self._normalized(np.mean(weights, axis=0) * self._scale)
 
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
-        """Lower ``loss + 1/(2 C trust) Var(scores - start.scores)`` from the start, or from ``w0`` if that is lower.
+        """Minimize ``loss + 1/(2 C trust) Var(scores - start.scores)`` from ``start``, or from ``w0`` if better.
 
-        Weights are those of the given features. The start is returned unless the measure on the training rows rises,
-        for ``C = 0`` or no trust, and if its weights are zero.
+        The returned weights refer to the original features. The starting point is returned if ``C`` or the trust is
+        zero, if its weights are zero, or if the measure on the training rows would decrease.
         """
         reach = C * self.trust(start) if C > 0 and start.w.any() else 0.0
         if reach == 0:
@@ -107,7 +107,7 @@ class Refinement(ABC):
             trace = [Progress(value, np.nan, 1)]
             if callback is not None:
                 callback(trace[0])
-            return Result(start.w / self._scale, value, np.nan, 1, True, "the start itself", trace)
+            return Result(start.w / self._scale, value, np.nan, 1, True, "the starting point", trace)
         objective = Anchored(self._loss, start.scores, 1.0 / reach)
         begin, value = start, objective.value_and_gradient(start.scores)[0]
         if w0 is not None and np.any(w0):
@@ -120,14 +120,14 @@ class Refinement(ABC):
             result = replace(result, w=start.w, objective=value, trace=trace)
         if not result.converged:
             message = (
-                f"the descent did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
+                f"the minimization did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
                 f"iterations, tol={self._tol:g}; raise max_iter or tol"
             )
             result = replace(result, message=message)
         return replace(result, w=self._normalized(result.w).w / self._scale)
 
     def spread(self, w: Array) -> float:
-        """Return the standard deviation of the scores that weights of the given features make; 1 if they all tie."""
+        """Return the standard deviation of the scores for weights in the original features; 1 if it is zero."""
         return self._spread(self._operator.matvec(w * self._scale))
 
     def _spread(self, scores: Array) -> float:
@@ -147,13 +147,13 @@ class WindowRefinement(Refinement):
     Parameters
     ----------
     data : TrainingSet
-        Rows, labels and weights.
+        Training data.
     window : (float, float)
-        The range of false-positive rates.
+        Range of false-positive rates.
     tol : float
-        Precision of starts and descent.
+        Tolerance for the starting points and the minimization.
     max_iter : int
-        Largest number of iterations of each.
+        Maximum number of iterations of each fit.
     """
 
     def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
@@ -162,30 +162,30 @@ class WindowRefinement(Refinement):
         self._window = window
 
     def trust(self, start: Start) -> float:
-        """Return what the examples that the window holds allow: the rarer ones of positives and negatives inside."""
+        """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
         low, high = self._window
         held = 1.0 / (1.0 / self._loss.m + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
         return _TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a start as above, or "auc", the full AUC, or "tight", the tight convex loss on the window."""
+        """Fit a starting point; also "auc", the full AUC, or "tight", the tight convex loss on the window."""
         if kind not in ("auc", "tight"):
             return super().start(kind, strength)
         loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
-        # The tight loss takes long to prove a collapse, and a start need not be an optimum.
+        # Convergence to zero weights is slow with the tight loss, and a starting point need not be optimal.
         max_iter = self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
         bound = loss.bind(self._data.positive, self._data.weight)
         solver = SmoothedNewton(self._tol, max_iter)
         return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
 
     def subgroups(self) -> list[Labels]:
-        """Return groups of like positives, as a label for each row; see ``_positive_clusters.group``."""
+        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
         return group(self._X, self._data.positive, self._data.weight)
 
     def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:
-        """Fit a start for each group against all negatives; zero weights for a group without rows.
+        """Fit a starting point for each cluster against all negatives; zero weights for an empty cluster.
 
-        ``labels`` are those of these rows, made with more rows at hand.
+        ``labels`` are the labels of the current rows from a clustering of all rows.
         """
         labels = regroup(self._X, self._data.positive, self._data.weight, labels, size)
         nothing = self._normalized(np.zeros(self._operator.shape[1]))
@@ -196,7 +196,7 @@ class WindowRefinement(Refinement):
         ]
 
     def best_start(self) -> Start:
-        """Return the start with the largest training partial AUC; the first one wins a tie, zero weights lose."""
+        """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
         starts = [self.start(*spec) for spec in STARTS]
         return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
 
@@ -205,20 +205,20 @@ class WindowRefinement(Refinement):
 
 
 class ThresholdRefinement(Refinement):
-    """Refinement for a measure of decisions.
+    """Refinement for a threshold-based measure.
 
     Parameters
     ----------
     data : TrainingSet
-        Rows, labels and weights.
+        Training data.
     measure : Measure
         The measure.
     width : float
-        Length of the step of its soft loss, in standard deviations of the scores.
+        Width of the step of the soft loss, in standard deviations of the scores.
     tol : float
-        Precision of starts and descent.
+        Tolerance for the starting points and the minimization.
     max_iter : int
-        Largest number of iterations of each.
+        Maximum number of iterations of each fit.
     """
 
     def __init__(self, data: TrainingSet, measure: Measure, width: float, tol: float, max_iter: int) -> None:
@@ -226,16 +226,17 @@ class ThresholdRefinement(Refinement):
         self._of_decisions = measure
 
     def trust(self, start: Start) -> float:
-        """Return what the rows of the rarer class allow, times the share of the slope that is more than noise."""
+        """Return the inverse penalty weight, from the size of the smaller class and the evidence at the start."""
         return _TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
 
     def evidence(self, start: Start) -> float:
-        """Return the share of the squared slope at the start that rows drawn at random would not explain, 0 if none.
+        """Return the fraction of the squared gradient norm at the start that exceeds sampling noise, at least 0.
 
-        The slope is a sum over rows. If the start is as good as its neighbours, the expectation of the slope is zero,
-        and that of its square the sum of the rows' squares. What is above that by more than one standard error is
-        evidence. For uncorrelated features the relative error is the root of 2 over their number, as for a chi-square.
-        Without it, this is the factor by which James and Stein's estimator shrinks a mean.
+        The gradient is a sum over rows. If the starting point is a stationary point of the expected loss, the expected
+        gradient is zero, and its expected squared norm is the sum of the squared norms of the terms. The excess over
+        that value plus one standard error is returned as a fraction. For d uncorrelated features the relative standard
+        error is sqrt(2 / d), as for a chi-square distribution. Without the standard error, the result is the shrinkage
+        factor of the James-Stein estimator.
         """
         slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
         total = self._operator.rmatvec(slope)
@@ -244,7 +245,7 @@ class ThresholdRefinement(Refinement):
         return 1.0 - chance / square if square > chance else 0.0
 
     def _distances(self) -> Array:
-        """Return the squared distance of each row from the mean; sparse rows are not centred."""
+        """Return the squared distance of each row from the mean; sparse rows are not centered by the scaler."""
         mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
         squares = row_norms(self._X, squared=True)
         result: Array = squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)

@@ -1,7 +1,7 @@
-"""Plain linear classifiers as starts: logistic regression and the support vector machine with squared slacks.
+"""Linear classifiers used as starting points: logistic regression and the SVM with squared hinge loss.
 
-scikit-learn's own give the same weights, but warn where they stop early, which is of no concern for a start, and Python
-can silence a warning only for the whole process, other threads included.
+scikit-learn's estimators give the same weights, but emit convergence warnings, which are irrelevant for a starting
+point. Python can suppress a warning only for the whole process, including other threads.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rocmax.operators import as_operator
 
 
 def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float, tol: float, max_iter: int) -> Array:
-    """Return the weights of a linear classifier, by L-BFGS from zero.
+    """Return the weights of a linear classifier, fitted by L-BFGS from zero weights.
 
     Parameters
     ----------
     kind : {"logistic", "balanced", "svc"}
-        What ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
-        ``LinearSVC(C=C, dual=False)`` minimise.
+        The objective of ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
+        ``LinearSVC(C=C, dual=False)``.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Standardised rows.
+        Standardized rows.
     positive : ndarray of bool
-        Which rows are positive.
+        Mask of the positive rows.
     weight : ndarray, default=None
-        Weights of the rows.
+        Sample weights.
     C : float
         Weight of the loss.
     tol : float
-        Largest slope of the mean loss, penalty included, at which to stop.
+        Tolerance for stopping: largest absolute entry of the gradient of the mean loss plus penalty.
     max_iter : int
-        Largest number of iterations.
+        Maximum number of iterations.
     """
     operator, side = as_operator(X), np.where(positive, 1.0, -1.0)
     weight = np.ones(positive.size) if weight is None else weight
@@ -43,7 +43,7 @@ def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float
     share = weight / total
     if kind == "balanced":
         share = share / (2.0 * np.where(positive, share[positive].sum(), share[~positive].sum()))
-    # The SVM treats its constant like the weight of a feature that is always 1; logistic regression leaves it free.
+    # LinearSVC penalizes the intercept like the weight of a constant feature; LogisticRegression does not.
     ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
     ridge[-1] *= kind == "svc"
     loss = _squared_hinge if kind == "svc" else _logistic

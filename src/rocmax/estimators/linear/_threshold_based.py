@@ -14,9 +14,9 @@ from rocmax.solvers import OCAS, Callback, Result
 
 
 class ThresholdBasedMixin(MeasureMixin):
-    """Two ways to fit a measure of decisions: a soft version of it, or a convex bound with a certified gap.
+    """Mixin for threshold-based measures: minimize a soft version of the measure, or a convex upper bound.
 
-    Comes before ``LinearScoreClassifier`` among the bases.
+    It must precede ``LinearScoreClassifier`` in the list of bases.
     """
 
     loss: str
@@ -41,17 +41,18 @@ class ThresholdBasedMixin(MeasureMixin):
 
     def _remedy(self) -> str:
         if self.loss == "auto":
-            return "No feature tells the classes apart; check that the features vary."
+            return "No feature separates the classes; check that the features vary."
         return (
-            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
-            'the mean of as many of the highest negatives. Use loss="auto", which does not collapse.'
+            "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
+            'the mean of the same number of highest negatives. Use loss="auto", which does not collapse.'
         )
 
 
 def soft_width(data: TrainingSet) -> float:
-    """Return the length of a soft step in standard deviations of the scores.
+    """Return the width of the soft step in standard deviations of the scores.
 
-    It falls with the fifth root of the number of rows of the rarer class, as the best width of a kernel does.
+    It is proportional to the size of the smaller class to the power -1/5, like the optimal bandwidth in kernel density
+    estimation.
     """
     weight = np.ones(data.positive.size) if data.weight is None else data.weight
     rarer = min(float(weight[data.positive].sum()), float(weight[~data.positive].sum()))

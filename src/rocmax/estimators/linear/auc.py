@@ -1,4 +1,4 @@
-"""The linear classifier for the whole ROC curve."""
+"""Linear classifier for the full AUC."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton
 
 
 class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
-    r"""Linear classifier that maximises the area under the ROC curve.
+    r"""Linear classifier that maximizes the area under the ROC curve.
 
-    Minimises :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
+    Minimizes :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
     :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
-    fit ends with a certified duality gap.
+    solution has a certified duality gap.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         Loss on the pairs of a positive and a negative.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
-        the loss alone is minimised, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
+        the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
         :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
         (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
         features should have a common scale.
@@ -76,7 +76,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
 
     See Also
     --------
-    PartialAUCClassifier : trains for a range of false-positive rates.
+    PartialAUCClassifier : Linear classifier for a range of false-positive rates.
 
     References
     ----------

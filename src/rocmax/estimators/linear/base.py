@@ -1,4 +1,4 @@
-"""The one fit path of the linear estimators."""
+"""Base class of the linear estimators, with the common ``fit`` method."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
 class LinearDecision:
-    """Decisions of a linear model with a threshold; comes before ``Decision`` among the bases."""
+    """Mixin with the decision function of a linear model; must precede ``Decision`` in the list of bases."""
 
     coef_: Array
     intercept_: Array
     takes_sparse = True
 
     def decision_function(self, X: Any) -> Array:
-        """Return the score of each row minus the threshold; positive values speak for ``classes_[1]``.
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
 
         Parameters
         ----------
@@ -41,8 +41,8 @@ class LinearDecision:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Decisions. With ``pos_label=classes_[0]`` a *lower* value means more positive, as scikit-learn's scorers
-            and displays expect.
+            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
+            scikit-learn's scorers and displays.
         """
         X = check_rows(self, X)
         result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
@@ -53,7 +53,7 @@ class LinearDecision:
 
 
 class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
-    """Fit a linear score by minimising a loss of the scores; choose a threshold that fits the measure."""
+    """Base class: fit a linear score by minimizing a loss, then choose a threshold for the measure."""
 
     tol: float
     max_iter: int
@@ -66,11 +66,11 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows; standardised features make ``C`` comparable between them.
+            Training rows. The features should be standardized, so that the penalty affects all of them equally.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            A weight counts as a number of copies of its row.
+            Sample weights; a weight is equivalent to a number of copies of the row.
 
         Returns
         -------
@@ -83,14 +83,15 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
         if start is not None and start.size != data.X.shape[1]:
             raise ValueError(
-                f"warm_start needs the {start.size} features of the last fit; got {data.X.shape[1]} features"
+                f"with warm_start, X must have the {start.size} features of the previous fit; got "
+                f"{data.X.shape[1]} features"
             )
         result = self._minimize(data, start, self._progress())
         self._warn(result)
         scores = join_ties(as_operator(data.X).matvec(result.w), product_error(data.X, result.w))
         threshold = self._threshold(data, scores)
         self.classes_ = data.classes
-        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
         self.coef_ = sign * result.w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
         self.objective_ = result.objective
@@ -101,15 +102,15 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
     @abstractmethod
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        """Bind the loss, choose the solver and run it."""
+        """Minimize the loss with a suitable solver."""
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        """Choose the score above which a row is predicted positive."""
+        """Return the score above which a row is predicted positive."""
 
     def _remedy(self) -> str:
-        """Say why a fit can end at zero weights, and what to do."""
-        return "No direction puts the mean of the positives above that of the negatives; check that the features vary."
+        """Return the part of the warning that explains zero weights and how to avoid them."""
+        return "In no direction is the mean of the positives above that of the negatives; check that the features vary."
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0.0)
@@ -148,9 +149,9 @@ def solve_linear(
     w0: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Run a solver on the current rows, in their own span if that is smaller than the space of features.
+    """Run a solver on the training rows, in the row space if its dimension is smaller than the number of features.
 
-    That changes nothing for a penalty that a rotation of the weights leaves as it is; others use the features.
+    The solution is the same for rotation-invariant penalties. Other penalties are solved in the space of the features.
     """
     operator, bound = as_operator(data.X), loss.bind(data.positive, data.weight)
     if not penalty.rotation_invariant:
@@ -161,6 +162,6 @@ def solve_linear(
 
 
 def full_auc(data: TrainingSet, penalty: Any, tol: float, max_iter: int) -> Result:
-    """Fit the full AUC: where descents on losses that are not convex start."""
+    """Fit the full AUC, the starting point for losses that are not convex."""
     solver = SmoothedNewton(tol, max(max_iter, 100))
     return solve_linear(solver, PairwiseHinge(), data, penalty)

@@ -1,4 +1,4 @@
-"""Classifiers for measures of the contingency table: F-beta and G-mean."""
+"""Linear classifiers for measures of the contingency table: F-beta and G-mean."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from rocmax.measures import FBetaMeasure, GMeanMeasure, Measure
 class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
-    Last, the threshold is moved to where the training rows have the best :math:`F_\beta`.
+    Finally, the threshold is set to the value that maximizes :math:`F_\beta` on the training rows.
 
     Parameters
     ----------
     beta : float, default=1.0
         Weight of the recall, above 0.
     loss : {"auto", "convex"}, default="auto"
-        Loss to minimise:
+        Loss to minimize:
 
-        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
-          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
-          collapse, and never ends below its start in the measure on the training rows. Features are standardised
-          inside, so their scale does not matter.
-        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.FBeta`,
-          to a certified gap. Its optimum on hard data is at zero weights.
+        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftMeasure`, starting from logistic
+          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
+          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
+          Features are standardized internally, so their scale does not matter.
+        - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
+          :class:`~rocmax.losses.FBeta`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
+          weights.
     C : float, default=10.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
-        than noise.
+        small values keep the model close to the starting point and large values optimize the soft measure only, if its
+        gradient at the starting point exceeds sampling noise.
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
     tol : float, default=1e-3
@@ -58,7 +59,7 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     objective_ : float
         The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum; NaN with "auto".
+        The objective minus a certified lower bound on its minimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -70,19 +71,22 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    With "auto" the fit minimises, for scores :math:`t` of unit standard deviation and those of the start, :math:`t_0`,
+    With "auto" the fit minimizes, for scores :math:`t` with unit standard deviation and the scores :math:`t_0` of the
+    starting point,
 
     .. math:: R(t) + \frac{1}{2 C \kappa} \mathrm{Var}(t - t_0), \qquad
               \kappa = \frac{\min(m, n)}{10 \, d} \,
               \Bigl(1 - \frac{(1 + \sqrt{2/d}) \sum_i |g_i|^2}{|\sum_i g_i|^2}\Bigr)_+
 
-    with :math:`m` positives, :math:`n` negatives, :math:`d` features, and :math:`g_i` the part of a row in the slope
-    of :math:`R` at the start. The last factor is the share of the slope that is more than noise (one standard error
-    above it), much as in James and Stein's estimator. If it is 0, the start itself is the model.
+    with :math:`m` positives, :math:`n` negatives, :math:`d` features, and :math:`g_i` the contribution of row i to the
+    gradient of :math:`R` at the starting point. The last factor is the fraction of the squared gradient norm that
+    exceeds sampling noise by more than one standard error, similar to the James-Stein estimator. If it is 0, the model
+    is the starting point.
 
-    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
-    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
-    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
+    the mean of the same number of highest negatives. For normally distributed classes of equal variance, this is the
+    case below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then issues a
+    ``ConvergenceWarning``.
 
     References
     ----------
@@ -131,25 +135,26 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
 
 class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
-    r"""Linear classifier for the geometric mean of the rates of both classes that are predicted right.
+    r"""Linear classifier for the G-mean, the geometric mean of the true-positive and the true-negative rate.
 
-    Last, the threshold is moved to where the training rows have the best G-mean.
+    Finally, the threshold is set to the value that maximizes the G-mean on the training rows.
 
     Parameters
     ----------
     loss : {"auto", "convex"}, default="auto"
-        Loss to minimise:
+        Loss to minimize:
 
-        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
-          :class:`~rocmax.losses.SoftMeasure`. A penalty on how far the scores move holds it near the start. It cannot
-          collapse, and never ends below its start in the measure on the training rows. Features are standardised
-          inside, so their scale does not matter.
-        - "convex": :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound, :class:`~rocmax.losses.GMean`,
-          to a certified gap. Its optimum on hard data is at zero weights.
+        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftMeasure`, starting from logistic
+          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
+          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
+          Features are standardized internally, so their scale does not matter.
+        - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
+          :class:`~rocmax.losses.GMean`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
+          weights.
     C : float, default=10.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
-        than noise.
+        small values keep the model close to the starting point and large values optimize the soft measure only, if its
+        gradient at the starting point exceeds sampling noise.
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
     tol : float, default=1e-3
@@ -176,7 +181,7 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     objective_ : float
         The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum; NaN with "auto".
+        The objective minus a certified lower bound on its minimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -188,12 +193,12 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    What "auto" minimises, and when it stays at its start, is written in :class:`FBetaClassifier`; only the soft measure
-    is another one.
+    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
 
-    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
-    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
-    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
+    the mean of the same number of highest negatives. For normally distributed classes of equal variance, this is the
+    case below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then issues a
+    ``ConvergenceWarning``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The linear classifier for a range of false-positive rates."""
+"""Linear classifier for the partial AUC."""
 
 from __future__ import annotations
 
@@ -26,43 +26,44 @@ from rocmax.solvers import CCCP, LBFGS, Callback, Result, SmoothedNewton
 
 
 class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
-    r"""Linear classifier that maximises the ROC curve between two false-positive rates.
+    r"""Linear classifier that maximizes the area under the ROC curve between two false-positive rates.
 
     Parameters
     ----------
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. A limit of one per cent of
-        false alarms is ``max_fpr=0.01``.
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. A limit of one percent
+        false positives is ``max_fpr=0.01``.
     loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
-        Loss to minimise:
+        Loss to minimize:
 
-        - "auto": starts from logistic regression or the full-AUC solution, whichever has the larger partial AUC on
-          the training rows, and lowers a bounded loss on the pairs in the window from there. A penalty on how far the
-          scores move holds it near the start. It cannot collapse, and never ends below its start in partial AUC
-          on the training rows. Features are standardised inside, so their scale does not matter.
+        - "auto": minimizes a bounded loss on the pairs in the window, starting from logistic regression or the full-AUC
+          solution, whichever has the larger partial AUC on the training rows. A penalty on the change of the scores
+          regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and its partial AUC
+          on the training rows is at least that of the starting point. Features are standardized internally, so their
+          scale does not matter.
         - "tight": :math:`\frac12|w|^2 + C R(w)` with the tight convex surrogate,
           :class:`~rocmax.losses.PartialAUCTight`.
         - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
         - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not
-          convex if ``min_fpr > 0``; solved by CCCP from the full-AUC solution.
-        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; a local minimum near the full-AUC
-          solution.
+          convex if ``min_fpr > 0``; minimized by CCCP from the full-AUC solution.
+        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; the result is a local minimum near
+          the full-AUC solution.
 
         With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
-        There, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and keeps the fit with the
-        larger partial AUC on the training rows, so it does not collapse where the tight loss does.
+        In this case, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and returns the fit
+        with the larger partial AUC on the training rows, so it does not collapse when the tight loss does.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
-        the loss alone is minimised, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
+        the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
         :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
         (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
         features should have a common scale.
     C : float, default=1.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the start and large values optimise the partial AUC of the training rows alone; 1 weights the
-        data by the number of examples in the window per feature.
+        small values keep the model close to the starting point and large values optimize the partial AUC of the
+        training rows only. The penalty is scaled by the number of examples in the window per feature.
     radius : float, default=None
         Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
     l1_ratio : float, default=0.5
@@ -106,12 +107,12 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
     See Also
     --------
-    AUCClassifier : trains for the whole ROC curve.
+    AUCClassifier : Linear classifier for the full AUC.
 
     Notes
     -----
-    The convex losses collapse on hard data: if no direction puts the mean of the positives above the mean of the
-    negatives in the window, zero weights are their optimum for every ``C``. A fit that ends there says so in a
+    The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives is
+    above the mean of the negatives in the window, zero weights are optimal for every ``C``. The fit then issues a
     ``ConvergenceWarning``.
 
     References
@@ -170,18 +171,18 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
         if self.constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
             raise ValueError(
-                f"a constraint needs a convex loss, and loss={self.loss!r} is not"
+                f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
                 f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
             )
 
     def _remedy(self) -> str:
         if self.loss in ("auto", "ramp"):
-            return "No feature tells the classes apart; check that the features vary."
+            return "No feature separates the classes; check that the features vary."
         if self.loss == "hinge" and self.min_fpr > 0:
             return 'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto".'
         return (
-            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above the "
-            'mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
+            "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
+            'the mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
@@ -217,9 +218,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         return other if better else result
 
     def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
-        """Lower the ramp loss from the start; return the start itself if that ranks better.
+        """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
 
-        For a small ``C`` the penalty pulls the weights to zero and beyond: a lower objective, and a worse ranking.
+        For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
         """
         loss, penalty = PartialAUCRamp(self.min_fpr, self.max_fpr), SquaredL2(self.C)
         result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)

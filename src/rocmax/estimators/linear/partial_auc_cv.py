@@ -1,4 +1,4 @@
-"""The default partial-AUC fit with its strength chosen by cross-validation."""
+"""Linear classifier for the partial AUC with built-in cross-validation."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ from rocmax.solvers import Callback, Progress, Result
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# How far behind the best a start may be and still be averaged, in standard errors. Of many starts of several kinds,
-# some are close by chance.
+# Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
+# less than 1 because with many starting points, some are close to the best by chance.
 _CLOSE_STARTS = 0.5
 
 
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
-    r"""Partial-AUC classifier that finds by cross-validation where to start and how far to go.
+    r"""Partial-AUC classifier that selects the starting point and ``C`` by cross-validation.
 
-    The fit of ``PartialAUCClassifier(loss="auto")`` on each training part of the folds. First many starts are fitted:
-    logistic regression, plain and balanced, the linear support vector machine and the full AUC, each with several
-    penalties. Bolder ones are the tight convex loss, and logistic regressions for groups of like positives (two, three
-    and four groups by k-means, where there are enough positives): in a narrow window a linear score may do best by
-    finding one group only. The starts whose partial AUC on the held-out rows is within half a standard error of the
-    best are averaged; starts that collapsed to zero weights never are. Of the bolder ones, those that are better on
-    the held-out rows than all others and that the folds agree on make a mean of their own; it is taken if it ends
-    more than two standard errors higher.
+    The fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold. First, a number of
+    starting points are fitted: logistic regression with and without balanced class weights, the linear support vector
+    machine and the full AUC, each with several regularization strengths. Additional candidates are the tight convex
+    loss, and logistic regressions for clusters of similar positives (two, three and four clusters by k-means, if there
+    are enough positives): in a narrow window, the best linear score may detect only one cluster. The starting points
+    whose partial AUC on the held-out rows is within half a standard error of the best are averaged; those that
+    collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows than all
+    others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is higher by
+    more than two standard errors.
 
-    From that mean the descent goes along a path of values of ``C``, each begun where the one before ended. ``C = 0``,
-    the start itself, is always in the path. Again the models within one standard error of the best are averaged, of
-    those that are no bolder than the best, so that a gain that could be chance is not chased. The errors are those of
-    the paired difference to the best over the folds. Last, the model is the mean over the folds.
+    From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
+    ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
+    averaged, excluding values of ``C`` larger than the best, to reduce overfitting. The standard errors are those of
+    the paired difference to the best over the folds. Finally, the models of all folds are averaged.
 
-    Means rather than choices, because few rows decide a partial AUC: held-out rows can tell bad candidates from good
-    ones, but hardly the good ones from each other, and a choice among those is a draw. A mean of linear scores of
-    unit spread is a linear score again, with less noise than each.
+    Models are averaged rather than selected because the partial AUC depends on few rows: the held-out scores can
+    identify bad candidates, but cannot reliably rank the good ones. The mean of linear scores with unit standard
+    deviation is again a linear score, with less variance.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
-        Values of ``C`` to try; 0 is always tried too.
+        Values of ``C`` to try; 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds, repeated twice; fewer folds if a class has fewer than
         five rows.
@@ -77,19 +78,19 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     Attributes
     ----------
     C_ : float
-        The value with the best mean of the held-out rows; 0 means the start itself.
+        Value of ``C`` with the best mean held-out score; 0 is the starting point.
     Cs_ : ndarray of shape (n_values,)
-        The values tried, ascending, 0 first.
+        All values of ``C``, in ascending order, starting with 0.
     averaged_Cs_ : ndarray
-        The values whose models were averaged; ``C_`` is the last.
+        Values of ``C`` whose models were averaged; the last is ``C_``.
     scores_ : ndarray of shape (n_folds, n_values)
         Partial AUC of the held-out rows along the path.
     starts_ : list of str
-        The starts that were averaged: "logistic", "balanced" (logistic regression with balanced classes), "svc",
-        "auc", "tight" or "group 1 of 2", and the weight of their loss on standardised features, as in
+        Starting points that were averaged: "logistic", "balanced" (logistic regression with balanced class weights),
+        "svc", "auc", "tight" or "group 1 of 2", with the weight of the loss on standardized features, such as
         "logistic, C=0.1".
     start_scores_ : dict
-        Mean partial AUC of the held-out rows for each start.
+        Mean held-out partial AUC of each starting point.
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
@@ -109,7 +110,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     See Also
     --------
-    PartialAUCClassifier : the fit for one value of ``C``.
+    PartialAUCClassifier : Linear classifier for the partial AUC with a given ``C``.
 
     Examples
     --------
@@ -154,7 +155,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         super()._check_parameters()
         check_window(self.min_fpr, self.max_fpr)
         if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
-            raise ValueError(f"Cs needs a list of at least one number > 0; got {self.Cs!r}")
+            raise ValueError(f"Cs must be a list of at least one number > 0; got {self.Cs!r}")
         for value in self.Cs:
             check_number("each of Cs", value, above=0.0)
 
@@ -183,24 +184,26 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         trace = [Progress(objective, np.nan, 1)]
         if callback is not None:
             callback(trace[0])
-        message = f"mean of the starts {self.starts_} and of C={self.averaged_Cs_.tolist()}"
+        message = f"mean of the starting points {self.starts_} and of C={self.averaged_Cs_.tolist()}"
         return Result(w, objective, np.nan, route.n_iter, True, message, trace)
 
     def _make_measure(self) -> Measure:
         return PartialAUCMeasure(self.min_fpr, self.max_fpr)
 
     def _splits(self, data: TrainingSet) -> list[Split]:
-        """Return training and held-out rows, as places among the rows of non-zero weight."""
+        """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
             rarest = int(min(data.positive.sum(), (~data.positive).sum()))
             if rarest < 2:
-                raise ValueError(f"cross-validation needs two rows of each class at least; got {rarest} of one class")
+                raise ValueError(
+                    f"each class must have at least two rows for cross-validation; got {rarest} of one class"
+                )
             folds = RepeatedStratifiedKFold(
                 n_splits=min(5, rarest), n_repeats=2, random_state=random_source(self.random_state)
             )
             with CHECKING:
                 return list(folds.split(data.X, data.positive))
-        # Splits that the caller made count all rows, those of weight zero too.
+        # The indices of given splits refer to all rows, including those with zero weight.
         place = np.full(data.given.size, -1)
         place[data.rows] = np.arange(data.rows.size)
         with CHECKING:

@@ -1,4 +1,4 @@
-"""The regularisation path: one model per radius, from the all-zero one to the dense one."""
+"""Regularization path of the partial-AUC classifier under a norm constraint."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 
-# Default radii, in units of the one at which the slope at zero weights would take the loss to zero.
+# Default radii, relative to the radius at which the linear approximation of the loss at zero weights is zero.
 _SMALLEST, _LARGEST = 0.05, 20.0
 
 
 @dataclass(frozen=True)
 class PartialAUCPath:
-    """What :func:`partial_auc_path` returns, one entry per radius.
+    """Result of :func:`partial_auc_path`, with one entry per radius.
 
     Attributes
     ----------
     radii : ndarray of shape (n_radii,)
         The radii, ascending; the first is 0, the all-zero model.
     coefs : ndarray of shape (n_radii, n_features)
-        Weights; as in ``coef_``, positive scores speak for ``classes[1]``.
+        Weights; as in ``coef_``, positive scores indicate ``classes[1]``.
     n_features : ndarray of int
-        Number of features with a weight.
+        Number of features with non-zero weights.
     n_groups : ndarray of int
-        Number of groups with a weight; for other penalties than "group" the same as ``n_features``.
+        Number of groups with non-zero weights; equal to ``n_features`` unless the constraint is "group".
     partial_auc : ndarray
         Partial AUC of each model on the training rows.
     objectives, gaps : ndarray
-        Loss at each solution, and its certified distance from the optimum.
+        Loss at each solution, and its certified duality gap.
     classes : ndarray of shape (2,)
         The classes.
     constraint : str
-        The constraint.
+        The norm constraint.
     min_fpr, max_fpr : float
         The range of false-positive rates.
     feature_names : ndarray or None
@@ -67,16 +67,16 @@ class PartialAUCPath:
     pos_label: Any = None
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        """Return the partial AUC of every model on other rows.
+        """Return the partial AUC of every model on the given rows.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Their classes.
+            True class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights.
+            Sample weights.
 
         Returns
         -------
@@ -116,28 +116,28 @@ def partial_auc_path(
     pos_label: Any = None,
     sample_weight: Any = None,
 ) -> PartialAUCPath:
-    r"""Fit :class:`PartialAUCClassifier` in balls of growing radius, each from the solution before.
+    r"""Fit :class:`PartialAUCClassifier` under norm constraints of increasing radius, with warm starts.
 
-    The loss never rises along the path, because a ball holds the smaller ones. Where it is within ``tol`` of its
-    minimum already, a larger radius changes nothing.
+    The loss does not increase along the path, because the constraint set grows with the radius. If the loss is already
+    within ``tol`` of its minimum, a larger radius has no effect.
 
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_samples, n_features)
         Training rows; the features should have a common scale.
     y : array-like of shape (n_samples,)
-        Two classes, of any type.
+        Class labels, of any type; there must be two classes.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     loss : {"tight", "structural", "auto"}, default="tight"
-        Loss to minimise, as in :class:`PartialAUCClassifier`.
+        Loss to minimize, as in :class:`PartialAUCClassifier`.
     constraint : {"l1", "elasticnet", "group", "l2"}, default="l1"
         Norm constraint on the weights, as in :class:`PartialAUCClassifier`.
     radii : array-like, default=None
-        Radii above zero. None takes ``n_radii`` values in equal ratios from 0.05 to 20 times the radius at which the
-        slope of the loss at zero weights would reduce it to zero.
+        Radii above zero. None takes ``n_radii`` geometrically spaced values from 0.05 to 20 times the radius at which
+        the linear approximation of the loss at zero weights is zero.
     n_radii : int, default=20
         Number of default radii.
     l1_ratio : float, default=0.5
@@ -152,7 +152,7 @@ def partial_auc_path(
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
+        Sample weights; a weight is equivalent to a number of copies of the row.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def partial_auc_path(
 
     See Also
     --------
-    rocmax.PartialAUCPathDisplay : draws the path.
+    rocmax.PartialAUCPathDisplay : Plot of the path.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def _tight(model: PartialAUCClassifier, data: TrainingSet) -> Any:
 def _check_radii(radii: ArrayLike) -> Array:
     values = np.unique(np.asarray(radii, dtype=np.float64))
     if values.size == 0 or not (values[0] > 0 and np.isfinite(values[-1])):
-        raise ValueError(f"radii needs finite numbers > 0; got {np.asarray(radii).tolist()!r}")
+        raise ValueError(f"radii must be finite numbers > 0; got {np.asarray(radii).tolist()!r}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""Classifiers for the top of the ranking: precision at k, and the break-even point."""
+"""Linear classifiers for the top of the ranking: precision at k and the break-even point."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rocmax.measures import BreakEvenPointMeasure, Measure, PrecisionAtKMeasure
 class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision among the ``k`` highest scores.
 
-    A row is predicted positive if its score is among what were the top ``k`` of the training rows.
+    A row is predicted positive if its score is above the threshold that separates the top ``k`` training rows.
 
     Parameters
     ----------
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
     loss : {"auto", "convex"}, default="auto"
-        Loss to minimise:
+        Loss to minimize:
 
-        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
-          :class:`~rocmax.losses.SoftPrecision`. A penalty on how far the scores move holds it near the start. It cannot
-          collapse, and never ends below its start in the measure on the training rows. Features are standardised
-          inside, so their scale does not matter.
-        - "convex": :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.PrecisionAtK`,
-          to a certified gap. Its optimum on hard data is at zero weights.
+        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftPrecision`, starting from logistic
+          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
+          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
+          Features are standardized internally, so their scale does not matter.
+        - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.PrecisionAtK`,
+          to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
     C : float, default=10.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
-        than noise.
+        small values keep the model close to the starting point and large values optimize the soft measure only, if its
+        gradient at the starting point exceeds sampling noise.
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
     tol : float, default=1e-3
@@ -58,7 +58,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     objective_ : float
         The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum; NaN with "auto".
+        The objective minus a certified lower bound on its minimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -70,12 +70,11 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    What "auto" minimises, and when it stays at its start, is written in :class:`FBetaClassifier`; only the soft measure
-    is another one.
+    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
 
-    With "convex", a small ``k`` on hard data makes zero weights the optimum for every ``C``, as for the convex bounds
-    of the partial AUC: where, in every direction, the mean of the positives is at most that of the ``k`` highest
-    negatives. The fit then warns.
+    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
+    that of the ``k`` highest negatives, as for the convex bounds of the partial AUC. This can occur for a small ``k``
+    if the classes overlap strongly. The fit then issues a ``ConvergenceWarning``.
 
     References
     ----------
@@ -120,7 +119,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Only k rows are labelled positive, however many are: the accuracy can be as low as that asks for.
+        # Only k rows are predicted positive, whatever the number of positives, so that the accuracy can be low.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -131,8 +130,8 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         if self.loss == "auto":
             return super()._remedy()
         return (
-            "The optimum of this convex loss is at zero weights: no direction puts the mean of the positives above "
-            'the mean of the k highest negatives. Use loss="auto", which does not collapse, or a k nearer to the '
+            "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
+            'the mean of the k highest negatives. Use loss="auto", which does not collapse, or a k closer to the '
             "number of positives."
         )
 
@@ -140,23 +139,23 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision-recall break-even point.
 
-    As many training rows as there are positives are predicted positive.
+    The number of training rows predicted positive equals the number of positives.
 
     Parameters
     ----------
     loss : {"auto", "convex"}, default="auto"
-        Loss to minimise:
+        Loss to minimize:
 
-        - "auto": starts from logistic regression and lowers a soft version of the measure from there,
-          :class:`~rocmax.losses.SoftPrecision`. A penalty on how far the scores move holds it near the start. It cannot
-          collapse, and never ends below its start in the measure on the training rows. Features are standardised
-          inside, so their scale does not matter.
-        - "convex": :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.BreakEven`,
-          to a certified gap. Its optimum on hard data is at zero weights.
+        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftPrecision`, starting from logistic
+          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
+          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
+          Features are standardized internally, so their scale does not matter.
+        - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.BreakEven`,
+          to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
     C : float, default=10.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the start and large values optimise the soft measure alone, if its slope at the start is more
-        than noise.
+        small values keep the model close to the starting point and large values optimize the soft measure only, if its
+        gradient at the starting point exceeds sampling noise.
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
     tol : float, default=1e-3
@@ -183,7 +182,7 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     objective_ : float
         The objective at the solution.
     dual_gap_ : float
-        Certified distance from the optimum; NaN with "auto".
+        The objective minus a certified lower bound on its minimum; NaN with "auto".
     n_iter_ : int
         Number of iterations.
     trace_ : list of Progress
@@ -195,12 +194,12 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    What "auto" minimises, and when it stays at its start, is written in :class:`FBetaClassifier`; only the soft measure
-    is another one.
+    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
 
-    With "convex", hard data make zero weights the optimum for every ``C``: where, in every direction, the mean of the
-    positives is at most the mean of as many of the highest negatives. For normal classes of equal variance that is so
-    below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then warns.
+    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
+    the mean of the same number of highest negatives. For normally distributed classes of equal variance, this is the
+    case below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then issues a
+    ``ConvergenceWarning``.
 
     References
     ----------

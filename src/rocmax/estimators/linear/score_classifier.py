@@ -1,4 +1,4 @@
-"""A linear classifier put together from a loss, a penalty, a solver and a rule for the threshold."""
+"""Linear classifier composed of a loss, a penalty, a solver and a threshold rule."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from rocmax.solvers import Callback, Result, choose_solver
 
 
 class ThresholdRule(NamedTuple):
-    """How a threshold is chosen from training scores, and which measure goes with it."""
+    """Rule for the choice of a threshold from training scores, and the corresponding measure."""
 
     threshold: Callable[[Array, Bools, Array | None], float]
     score: Callable[[Any, Array, Any, Any], float]
 
 
 class ScoreClassifier(LinearScoreClassifier):
-    r"""Linear classifier from any loss on scores, with a penalty and a solver that fit it.
+    r"""Linear classifier for any loss on scores, with a choice of penalty and solver.
 
-    Minimises :math:`\frac12|w|^2 + C R(Xw)`, or :math:`R(Xw)` under a norm constraint. The other linear classifiers are
-    combinations of these parts with names; this one is for all the others, such as a measure of your own.
+    Minimizes :math:`\frac12|w|^2 + C R(Xw)`, or :math:`R(Xw)` under a norm constraint. The other linear
+    classifiers are predefined combinations of these components. This class is for all other combinations, such as
+    custom measures.
 
     Parameters
     ----------
     loss : Loss, default=None
-        A loss of :mod:`rocmax.losses`, or one of your own; None is :class:`~rocmax.losses.PairwiseHinge`, the full AUC.
-        A :class:`~rocmax.losses.ContingencyLoss`, which changes with a shift of the scores, is taken at the best shift
+        A loss of :mod:`rocmax.losses`, or a custom one; None is :class:`~rocmax.losses.PairwiseHinge`, the full AUC.
+        A :class:`~rocmax.losses.ContingencyLoss` depends on a shift of the scores and is minimized over the shift
         (:class:`~rocmax.losses.FreeShift`).
     penalty : SquaredL2 or Ball, default=None
         :class:`~rocmax.penalties.SquaredL2`, or a norm constraint such as :class:`~rocmax.penalties.L1Ball`; None is
         ``SquaredL2(C=1.0)``.
     solver : Solver, default=None
-        A solver of :mod:`rocmax.solvers`; None chooses one that fits the loss and the penalty, see
+        A solver of :mod:`rocmax.solvers`; None chooses one that is suitable for the loss and the penalty, see
         :func:`~rocmax.solvers.choose_solver`.
     threshold : {"auto", "youden"}, name of a measure, Measure, float or callable, default="auto"
-        How the threshold on the scores is chosen after the fit:
+        Rule for the choice of the threshold on the scores after the fit:
 
-        - "auto": where the training rows have the best value of the loss's own measure, for the losses
-          of a contingency table (:class:`~rocmax.losses.FBeta`, :class:`~rocmax.losses.Contingency`, ...);
-          "youden" for other losses.
-        - "youden": where TPR - FPR is largest.
-        - a number: this threshold.
+        - "auto": maximizes the measure of the loss on the training rows, for losses of a contingency table
+          (:class:`~rocmax.losses.FBeta`, :class:`~rocmax.losses.Contingency`, ...); "youden" for other losses.
+        - "youden": maximizes TPR - FPR on the training rows.
+        - a number: uses this threshold.
         - an object with ``threshold(scores, positive, weight)`` and ``score(y_true, decision, sample_weight=...,
-          pos_label=...)``, or with ``measure(tp, fp, m, n)`` as the losses of a contingency table have.
+          pos_label=...)``, or with ``measure(tp, fp, m, n)``, such as the losses of a contingency table.
         - a function ``threshold(scores, positive, weight)`` that returns a number; ``weight`` may be None.
     tol : float, default=1e-3
-        Tolerance of the solver that ``solver=None`` chooses; a given solver has its own.
+        Tolerance of the solver if ``solver=None``; otherwise that of the given solver is used.
     max_iter : int, default=500
-        Maximum number of iterations of the solver that ``solver=None`` chooses.
+        Maximum number of iterations of the solver if ``solver=None``.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False
@@ -92,21 +92,21 @@ class ScoreClassifier(LinearScoreClassifier):
 
     See Also
     --------
-    AUCClassifier, PartialAUCClassifier, FBetaClassifier : classifiers for one measure, with defaults that suit it.
+    AUCClassifier, PartialAUCClassifier, FBetaClassifier : Classifiers for one measure, with suitable defaults.
 
     Notes
     -----
-    Parameters of the parts are nested, ``loss__max_fpr`` or ``penalty__C``, in ``set_params`` and in searches such as
-    ``GridSearchCV``. Parts do not change: a search replaces them by new ones.
+    Parameters of the components can be set by nested names such as ``loss__max_fpr`` or ``penalty__C``, in
+    ``set_params`` and in searches such as ``GridSearchCV``. Components are immutable: they are replaced by new ones.
 
-    A loss that is not convex is lowered from the full-AUC solution, or from the last fit with ``warm_start``.
+    A loss that is not convex is minimized from the full-AUC solution, or from the previous fit with ``warm_start``.
 
-    ``score`` returns the measure that goes with the threshold: that of a measure object, or that of the loss with
+    ``score`` returns the measure that corresponds to the threshold: that of a measure object, or that of the loss with
     "auto" and a loss of a contingency table; otherwise the area under the ROC curve.
 
-    A model file holds no functions, so a model with a ``Contingency`` of your own cannot be saved by
-    :func:`rocmax.save`. A subclass of :class:`~rocmax.losses.ContingencyLoss` is of a type that is not rocmax's, and is
-    refused as well; pickle takes both if the function or class can be imported.
+    Model files cannot contain functions, so a model with a custom ``Contingency`` cannot be saved by
+    :func:`rocmax.save`. The same applies to custom subclasses of :class:`~rocmax.losses.ContingencyLoss`, because only
+    types defined in rocmax are supported. Both can be pickled if the function or class can be imported.
 
     Examples
     --------
@@ -146,12 +146,12 @@ class ScoreClassifier(LinearScoreClassifier):
         self.warm_start = warm_start
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of the parts.
+        """Set parameters, including those of the components.
 
         Parameters
         ----------
         **params : dict
-            New values; ``loss__max_fpr`` replaces the loss by one with another ``max_fpr``.
+            New values; ``loss__max_fpr`` replaces the loss by a copy with another ``max_fpr``.
 
         Returns
         -------
@@ -177,7 +177,7 @@ class ScoreClassifier(LinearScoreClassifier):
             raise TypeError(f"loss must be a Loss, such as rocmax.losses.PairwiseHinge(); got {loss!r}")
         if not loss.shift_invariant and not isinstance(loss, ContingencyLoss):
             raise ValueError(
-                f"loss must not change with a shift of the scores, or be a ContingencyLoss, which is taken at its best "
+                f"loss must be invariant to a shift of the scores, or a ContingencyLoss, which is minimized over the "
                 f"shift; got {loss!r}"
             )
         if not isinstance(self._penalty(), SquaredL2 | Ball):
@@ -206,8 +206,8 @@ class ScoreClassifier(LinearScoreClassifier):
 
     def _remedy(self) -> str:
         return (
-            "The optimum of this loss is at zero weights, or the full-AUC solution, from which losses that are not "
-            "convex start, is. Raise a very small C, use another loss, and check that the features vary."
+            "The optimum of this loss, or the full-AUC solution that is used as the starting point for losses that are "
+            "not convex, is at zero weights. Raise a very small C, use another loss, and check that the features vary."
         )
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -219,7 +219,7 @@ class ScoreClassifier(LinearScoreClassifier):
 
 
 def threshold_rule(threshold: Any, loss: Loss) -> ThresholdRule:
-    """Return the rule that a threshold parameter stands for."""
+    """Return the threshold rule for the parameter ``threshold``."""
     if isinstance(threshold, str):
         measure = getattr(loss, "measure", None) or getattr(getattr(loss, "base", None), "measure", None)
         if threshold == "auto" and measure is not None:
@@ -247,7 +247,7 @@ def _auc(y: Any, decision: Array, sample_weight: Any, pos_label: Any) -> float:
 
 
 def _table_rule(measure: Callable[[Array, Array, float, float], Array]) -> ThresholdRule:
-    """Return the rule for a measure of the contingency table: its best threshold, and its value for decisions."""
+    """Return the rule for a measure of the contingency table."""
 
     def threshold(scores: Array, positive: Bools, weight: Array | None) -> float:
         return best_measure(scores, positive, weight, measure)

@@ -1,7 +1,7 @@
-"""Linear classifiers fitted to batches, pairs or single rows of a stream."""
+"""Linear classifiers trained on batches, pairs or single rows of a stream."""
 
 from rocmax.estimators.online._batches import StreamState
 from rocmax.estimators.online._leader import Leader
 
-# What fitted models keep besides their weights.
+# Classes stored in fitted models.
 __all__ = ["Leader", "StreamState"]

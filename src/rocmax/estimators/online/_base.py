@@ -1,4 +1,4 @@
-"""The one fit path of the stochastic estimators: passes of a streaming method over rows."""
+"""Base class of the stochastic estimators."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rocmax.measures import ROCAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.streaming.base import Memory, Method, RowBlock
 
-# The threshold is chosen on at most this many rows: more would cost as much as a pass, and change little.
+# Maximum number of rows for the choice of the threshold: more rows would take as long as a pass and change it little.
 _N_FOR_THRESHOLD = 10_000
-# Parameters of fit alone, and the seed, which counts at the start.
+# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
 _FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
 class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
-    """Run a streaming method over the rows, all at once or block by block; choose a threshold."""
+    """Base class: run a streaming method over all rows or block by block, then choose a threshold."""
 
     max_iter: int
     tol: float | None
@@ -35,14 +35,14 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
     random_state: Any
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model from the start.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows, standardised or of length one.
+            Training rows, standardized or scaled to unit length.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
 
         Returns
         -------
@@ -66,16 +66,16 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on from where the model is, with one pass over a block of rows.
+        """Update the model with one pass over a block of rows.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             New rows, one or more.
         y : array-like of shape (n_samples,)
-            Their classes; a block may hold only one of the two.
+            Class labels; a block may contain only one of the classes.
         classes : array-like of shape (2,), default=None
-            Both classes; needed in the first call.
+            The two classes; required in the first call.
 
         Returns
         -------
@@ -96,10 +96,10 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
 
     @abstractmethod
     def _make_method(self, n_features: int) -> Method:
-        """Return the streaming method, at its start."""
+        """Return the streaming method in its initial state."""
 
     def _remember(self, stream: RowBlock) -> None:
-        """Let the new rows into the buffers, unless the method has done so itself."""
+        """Add the new rows to the buffers, unless the method does this."""
 
     def _check_parameters(self) -> None:
         check_number("max_iter", self.max_iter, above=0, integer=True)
@@ -120,11 +120,11 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         weights = self._method.weights()
         if not np.isfinite(weights).all():
             raise ValueError(
-                f"{type(self).__name__}: the steps left the range of floating point; standardise the features, or "
-                "scale the rows to length one"
+                f"{type(self).__name__}: the weights must be finite; got infinite or NaN values. Standardize the "
+                "features, or scale the rows to unit length"
             )
         sign = direction(positive_index)
-        # As in scikit-learn, positive decisions speak for classes_[1], whichever class was the positive one.
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
         self.coef_ = sign * weights[np.newaxis, :]
         self.intercept_ = np.array([-sign * self._threshold(stream, weights)])
 

@@ -1,4 +1,4 @@
-"""What training on batches keeps between them: a stream's state, held-out rows, and how a batch is made up."""
+"""State of mini-batch training: streams, held-out rows and the composition of batches."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from rocmax.solvers.minibatch import MiniBatchSteps
 
 
-# Rows of a stream on which the threshold is chosen, and which have to be kept.
+# Number of rows of a stream that are stored for the choice of the threshold.
 _STREAM_ROWS = 5_000
 
 
 class Watch:
-    """Held-out rows, and what was best on them.
+    """Early stopping on held-out rows.
 
     Parameters
     ----------
     measure : Measure
-        What is watched.
+        Measure to monitor.
     data : TrainingSet
         All rows.
     rows : ndarray of int
-        The held-out ones.
+        Indices of the held-out rows.
 
     Attributes
     ----------
     best : tuple of ndarray and float
-        Weights and intercept.
+        Weights and intercept with the best value of the measure.
     """
 
     _PATIENCE = 2
@@ -45,14 +45,14 @@ class Watch:
         self._measure, self._X, self._positive = measure, data.X[rows], data.positive[rows]
         if np.unique(self._positive).size < 2:
             raise ValueError(
-                f"early_stopping needs both classes among the {rows.size} rows that are held out; raise "
-                "validation_fraction"
+                f"with early_stopping, the held-out rows must contain both classes; got one class in {rows.size} rows. "
+                "Increase validation_fraction"
             )
         self._largest, self._waited = -np.inf, 0
         self.best = np.zeros(data.X.shape[1]), 0.0
 
     def should_stop(self, w: Array, b: float) -> bool:
-        """Note the measure of these weights, whose intercept is kept with them; tell whether it no longer grows."""
+        """Record the measure for the given weights; return whether it has stopped improving."""
         scores = self._X @ w
         scores = scores - self._measure.threshold(scores, self._positive)
         value = self._measure.score(self._positive, scores, pos_label=True)
@@ -64,7 +64,7 @@ class Watch:
 
 
 class StreamState:
-    """What ``partial_fit`` keeps between calls: steps, waiting rows, and samples of bounded size."""
+    """State of ``partial_fit`` between calls: steps, buffered rows and samples of bounded size."""
 
     def __init__(
         self, estimator: MiniBatchClassifier, measure: Measure, steps: MiniBatchSteps, rng: np.random.RandomState
@@ -79,7 +79,7 @@ class StreamState:
         self._n_negatives = 0
 
     def take(self, X: Any, positive: Bools) -> None:
-        """Take rows; step for each batch that is full."""
+        """Add rows and take a step for each full batch."""
         self.remember(X, positive)
         if self._positives is not None:
             X, positive = X[~positive], positive[~positive]
@@ -94,14 +94,14 @@ class StreamState:
                 self.steps.step(batch, labels, weight)
 
     def remember(self, X: Any, positive: Bools) -> None:
-        """Let rows into the samples."""
+        """Add rows to the samples."""
         self._sample.add(X, positive, self._rng)
         if self._positives is not None:
             self._positives.add(X[positive], positive[positive], self._rng)
             self._n_negatives += int((~positive).sum())
 
     def threshold(self, w: Array) -> float:
-        """Return the threshold on the sample; zero while it has one class."""
+        """Return the threshold chosen on the sample; zero if it contains only one class."""
         X, positive = self._sample.rows()
         if positive.all() or not positive.any():
             return 0.0
@@ -109,12 +109,12 @@ class StreamState:
 
 
 def n_batches(n_rows: int, size: int) -> int:
-    """Return how many batches of about one size the rows make."""
+    """Return the number of batches of about the given size."""
     return max(1, round(n_rows / size))
 
 
 def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> tuple[Any, Bools, Array | None]:
-    """Return a batch of sampled positives and negatives, with weights if their ratio matters to the measure."""
+    """Return a batch of sampled positives and negatives, with weights if the measure depends on the class ratio."""
     labels = np.arange(sample.shape[0] + negatives.shape[0]) < sample.shape[0]
     weight = None
     if measure.depends_on_class_ratio:

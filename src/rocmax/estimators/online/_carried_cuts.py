@@ -1,4 +1,4 @@
-"""Cuts of a loss on some rows, carried over to those rows and more; see :mod:`rocmax.losses.growth` for how."""
+"""Conversion of cutting planes of a loss to a larger set of rows; see :mod:`rocmax.losses.growth`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rocmax.solvers import Cuts
 
 
 class GrowingRows(NamedTuple):
-    """All rows with their scores at the current weights, of which the first ``n_old`` made the cuts.
+    """All rows with their scores at the current weights; the cuts are based on the first ``n_old`` rows.
 
-    ``sums`` are the sums of these old rows by class, negatives first.
+    ``sums`` are the sums of the old rows by class, negatives first.
     """
 
     X: Any
@@ -39,12 +39,12 @@ def class_sums(X: Any, positive: Bools) -> Array:
 
 
 def no_cuts(n_features: int) -> Cuts:
-    """Return no cuts at all."""
+    """Return an empty set of cuts."""
     return Cuts(np.empty((0, n_features)), np.empty(0), [])
 
 
 def carry(loss: Loss, cuts: Cuts, rows: GrowingRows) -> Cuts:
-    """Return the cuts for all rows, or none if the loss does not allow it or there were not both classes before."""
+    """Return the cuts for all rows; none if the loss does not support it or a class was missing before."""
     nothing = no_cuts(cuts.gradient.shape[1])
     if not len(cuts.offset) or not min(rows.counts(old=True)):
         return nothing

@@ -1,4 +1,4 @@
-"""The state of following the leader: rows that grow, the leader on them, and what the models played have cost."""
+"""State of the follow-the-leader estimator: all rows, the current solution and the regret."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rocmax.streaming.sampling import stack
 
 
 class Leader:
-    """All rows so far and the leader on them.
+    """All rows so far and the optimal model on them (the leader).
 
     Attributes
     ----------
     X, positive : matrix, ndarray of bool
-        The rows, and whether they are positive.
+        The rows, and the mask of the positive rows.
     result : Result
-        The leader: that of the last solve, or zero weights while there is one class only.
+        The current leader; zero weights until both classes have been seen.
     regret, passes : list
         One entry per batch.
     """
@@ -39,13 +39,13 @@ class Leader:
         self._played = 0.0
 
     def has_both(self) -> bool:
-        """Whether both classes were seen."""
+        """Return whether both classes have been seen."""
         return bool(self.positive.any() and not self.positive.all())
 
     def take(
         self, X: Any, positive: Bools, loss: Loss, C: float, tol: float, max_iter: int, callback: Callback | None = None
     ) -> None:
-        """Play the leader against a batch, add the batch to the rows, and find the next leader."""
+        """Evaluate the leader on a batch, add the batch to the rows, and compute the next leader."""
         sums, n_old = self._sums, self.positive.size
         self._append(X, positive)
         if not self.has_both():
@@ -76,7 +76,7 @@ class Leader:
 
 
 def _loss_before(loss: Loss, rows: GrowingRows) -> float:
-    """Return the sum of the loss on the old rows at the current weights; zero while there was one class."""
+    """Return the sum of the loss on the old rows at the current weights; zero if a class was missing."""
     m, n = rows.counts(old=True)
     if not min(m, n):
         return 0.0

@@ -1,4 +1,4 @@
-"""What estimators share that are told by a parameter which measure to train for."""
+"""Mixin for estimators with a parameter ``measure``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rocmax.measures import Measure, pick_measure
 
 
 class MeasureParameterMixin(MeasureMixin):
-    """Measure from the parameter ``measure`` and the parameters of all measures next to it."""
+    """Mixin that creates the measure from ``measure`` and the parameters of the measures."""
 
     measure: str | Measure
     min_fpr: float
@@ -24,15 +24,15 @@ class MeasureParameterMixin(MeasureMixin):
         check_window(self.min_fpr, self.max_fpr)
         check_top(self.k)
         check_beta(self.beta)
-        # The loss may be stricter than the measure: a rate at an FPR of 0 can be measured, but not trained for.
+        # The loss can have stricter limits than the measure: the TPR at an FPR of 0 can be computed, but not optimized.
         self._make_measure().convex_loss()
 
     def _stream_measure(self) -> Measure:
-        """Return the measure for a stream, whose length is not known."""
+        """Return the measure for a stream of unknown length."""
         measure = self._make_measure()
         if measure.counts_rows:
             raise ValueError(
-                f"in partial_fit, k must be a fraction of the rows, a float above 0 and at most 1: how many rows will "
-                f"come is not known; got {measure!r}"
+                f"in partial_fit, k must be a fraction of the rows, a float above 0 and at most 1, because the total "
+                f"number of rows is unknown; got {measure!r}"
             )
         return measure

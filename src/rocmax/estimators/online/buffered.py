@@ -1,4 +1,4 @@
-"""Linear online classifiers that compare each row with a buffer of the other class."""
+"""Linear online classifiers that compare each row with a buffer of rows of the other class."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from rocmax._validate import check_choice, check_number
 from rocmax.estimators.online._base import StochasticClassifier
 from rocmax.streaming.buffers import ConfidenceSteps, ReservoirSteps
 
-# A covariance of this many features takes 800 MB.
+# The covariance matrix for this number of features takes 800 MB.
 _MOST_FEATURES = 10_000
 
 
 class OAMClassifier(StochasticClassifier):
-    r"""Online AUC maximisation with reservoirs: hinge steps against samples of the other class.
+    r"""Online AUC maximization with reservoirs: hinge steps against samples of the other class.
 
-    Each row meets the rows :math:`x'` of the other class that a reservoir holds, :math:`z = y(x - x')`, with
+    Each row is paired with the rows :math:`x'` of the other class in a reservoir, :math:`z = y(x - x')`, with
     :math:`C_t = C \max(1, n'/\mathrm{buffer\_size})` for :math:`n'` rows of that class so far:
 
-    - ``update="sequential"``: for one :math:`z` after the other
+    - ``update="sequential"``: for each :math:`z` in turn,
       :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`;
     - ``update="gradient"``: :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
 
-    The factor 1/2 is there because each pair is met from both of its sides.
+    The factor 1/2 accounts for the fact that each pair occurs twice, once for each of its rows.
 
     Parameters
     ----------
     update : {"sequential", "gradient"}, default="sequential"
-        Kind of step; see above.
+        Update rule; see above.
     C : float, default=1e-6
         Weight of the loss of a pair in a step. Must be positive.
     buffer_size : int, default=100
@@ -38,7 +38,7 @@ class OAMClassifier(StochasticClassifier):
         Maximum number of passes over the rows in ``fit``.
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        With None it makes all ``max_iter`` passes.
+        None means that all ``max_iter`` passes are made.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     random_state : int, RandomState instance or None, default=None
@@ -48,11 +48,11 @@ class OAMClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        As those of :class:`PSAMClassifier`.
+        See :class:`PSAMClassifier`.
 
     See Also
     --------
-    PSAMClassifier : cheaper steps and a better ranking.
+    PSAMClassifier : Stochastic method with less expensive steps and a better ranking.
 
     References
     ----------
@@ -99,17 +99,17 @@ class OAMClassifier(StochasticClassifier):
 class CBRClassifier(StochasticClassifier):
     r"""Confidence-weighted bipartite ranking: second-order steps against the last rows of the other class.
 
-    The weights are normal, :math:`w \sim N(\mu, \Sigma)`, from :math:`\mu = 0`, :math:`\Sigma = I`. Each row meets the
-    rows :math:`x'` of the other class in a first-in-first-out buffer, one after the other: if :math:`z = y(x - x')` is
-    not ranked rightly with probability `confidence`, the soft confidence-weighted step (SCW-I) moves :math:`\mu` along
-    :math:`\Sigma z`, by at most `C`, and shrinks :math:`\Sigma` along it. The model is :math:`\mu`. The formulas are
-    in :class:`rocmax.streaming.buffers.ConfidenceSteps`.
+    The weights are normally distributed, :math:`w \sim N(\mu, \Sigma)`, with initial values :math:`\mu = 0` and
+    :math:`\Sigma = I`. Each row is paired in turn with the rows :math:`x'` of the other class in a first-in-first-out
+    buffer. If :math:`z = y(x - x')` is not ranked correctly with probability `confidence`, the soft confidence-weighted
+    update (SCW-I) moves :math:`\mu` along :math:`\Sigma z`, by at most `C`, and reduces :math:`\Sigma` in this
+    direction. The model is :math:`\mu`. The formulas are in :class:`rocmax.streaming.buffers.ConfidenceSteps`.
 
     Parameters
     ----------
     covariance : {"full", "diagonal"}, default="full"
-        Form of :math:`\Sigma`. A pair costs the square of the number of features if "full", and as much as its rows
-        have stored values if "diagonal".
+        Form of :math:`\Sigma`. The cost of a pair is quadratic in the number of features if "full", and linear in the
+        number of stored values of its rows if "diagonal".
     C : float, default=1e-4
         Upper bound on the step. Must be positive.
     confidence : float, default=0.7
@@ -120,7 +120,7 @@ class CBRClassifier(StochasticClassifier):
         Maximum number of passes over the rows in ``fit``.
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        With None it makes all ``max_iter`` passes.
+        None means that all ``max_iter`` passes are made.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     random_state : int, RandomState instance or None, default=None
@@ -130,7 +130,7 @@ class CBRClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        As those of :class:`PSAMClassifier`.
+        See :class:`PSAMClassifier`.
 
     References
     ----------
@@ -174,12 +174,12 @@ class CBRClassifier(StochasticClassifier):
         check_number("C", self.C, above=0.0)
         check_number("confidence", self.confidence, above=0.5)
         if not self.confidence < 1.0:
-            raise ValueError(f"confidence needs a probability between 0.5 and 1; got {self.confidence!r}")
+            raise ValueError(f"confidence must be a probability between 0.5 and 1; got {self.confidence!r}")
 
     def _make_method(self, n_features: int) -> ConfidenceSteps:
         if self.covariance == "full" and n_features > _MOST_FEATURES:
             raise ValueError(
-                f'covariance="full" takes at most {_MOST_FEATURES} features; got {n_features}. '
+                f'with covariance="full", the number of features must be at most {_MOST_FEATURES}; got {n_features}. '
                 'Use covariance="diagonal".'
             )
         return ConfidenceSteps(n_features, self.C, float(ndtri(self.confidence)), self.covariance == "full")

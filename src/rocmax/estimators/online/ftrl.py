@@ -1,4 +1,4 @@
-"""Follow the regularised leader: the best model of all rows so far, after every batch."""
+"""Follow the regularized leader: the optimal model for all rows so far, after every batch."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from rocmax.measures import Measure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result
 
-# Each solve takes these as they are then: the rows are kept, and a leader is the solution for the C of its batch. The
-# seed is that of the order of rows in fit.
+# Parameters that may change between calls of partial_fit: each solve uses all rows and the current values. The seed is
+# used only for the order of the rows in fit.
 _FREE = ("C", "tol", "max_iter", "n_batches", "random_state", "verbose")
 
 
 class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
-    r"""Linear classifier that after each batch is the best one for all rows so far (FTRL).
+    r"""Linear classifier that is optimal for all rows so far after each batch (follow the regularized leader, FTRL).
 
     .. math:: w_{t+1} = \arg\min_w \; \tfrac12 |w|^2 + C \, R_{1:t}(Xw)
 
     with :math:`R_{1:t}` the convex loss of the measure on the batches :math:`1, \dots, t`, solved to a certified gap.
-    Each solve starts from the last weights and, where the loss allows it, from the cuts that the last one left, made
-    into cuts for the larger sample. That needs the rows: all of them are kept, in the memory that they take.
+    Each solve starts from the previous weights and, if the loss supports it, from the previous cutting planes,
+    converted to the larger sample. All rows are kept in memory.
 
     ``C``, ``tol`` and ``max_iter`` may be changed between calls of ``partial_fit``; the measure, its parameters and
     ``pos_label`` may not.
 
-    A model plays against each batch before it learns from it; ``regret_`` says how much worse it did so far than the
-    leader would have done with hindsight.
+    The current model is evaluated on each batch before it is updated. ``regret_`` is the difference between the loss of
+    these models and that of the best model in hindsight.
 
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
         Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
-        "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
+        "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures` has its own parameters.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
     max_fpr : float, default=0.1
@@ -50,15 +50,15 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         limit of "tpr_at_fpr".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
-        ``fit`` turns a number into a fraction of the rows that it gets; ``partial_fit``, where more rows may come,
-        needs a fraction.
+        ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
+        total number of rows is unknown.
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
     C : float, default=10.0
         Regularization parameter, the weight of the loss against the penalty. Must be positive.
     n_batches : int, default=10
-        Number of batches of equal size into which ``fit`` divides the rows, in random order. With 1 it is the batch
-        fit.
+        Number of batches of equal size into which ``fit`` divides the rows, in random order. 1 is equivalent to
+        the batch fit.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
         ``tol`` times the improvement of the objective over zero weights.
@@ -77,7 +77,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights of the leader.
     intercept_ : ndarray of shape (1,)
-        Minus the threshold: as for the batch classifier of the same measure, chosen on all rows so far.
+        Minus the threshold, chosen on all rows so far as in the batch classifier of the same measure.
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
@@ -85,11 +85,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     dual_gap_ : float
         The objective minus a certified lower bound on its minimum.
     regret_ : ndarray of shape (n_batches_so_far,)
-        The regret after each batch, see below; 0 while only one class was seen.
+        Regret after each batch, see Notes; 0 until both classes have been seen.
     passes_ : ndarray of shape (n_batches_so_far,)
-        Passes over the rows so far that each batch took, those for the regret and for carrying cuts included.
+        Number of passes over the rows for each batch, including those for the regret and the conversion of cuts.
     n_iter_ : int
-        Iterations of the last solve; 1 while only one class was seen.
+        Number of iterations of the last solve; 1 until both classes have been seen.
     trace_ : list of Progress
         Objective, bound and passes over the data, one entry per iteration of the last solve.
     n_features_in_ : int
@@ -99,21 +99,21 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
 
     Notes
     -----
-    *Regret.* The loss on rows :math:`Z_{1:t}` is not a sum over batches, so the loss of a batch is what it adds: with
-    the sum :math:`\ell_t = c_t R_{1:t}`, the penalty of playing :math:`w_t` against batch :math:`t` is
-    :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` is what the loss divides by: :math:`mn` for
-    the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for precision at k,
-    :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
+    *Regret.* The loss on the rows :math:`Z_{1:t}` is not a sum over batches. Therefore the loss of a batch
+    is defined as its contribution: with :math:`\ell_t = c_t R_{1:t}`, the penalty of :math:`w_t` on batch :math:`t` is
+    :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` is the normalization of the loss:
+    :math:`mn` for the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for
+    precision at k, :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
 
     .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - R_{1:T}(w_{T+1})
 
-    is the mean penalty of the models played minus that of the best model in hindsight, for which the leader stands.
-    This is the regret of Kar et al. (their Eq. 6 and section 3.2), divided as in their Theorem 3. The first model is
-    :math:`w_1 = 0`. An entry can be below 0: the leader minimises a penalised loss.
+    is the mean penalty of the models :math:`w_t` minus that of the leader, which is used as the best model in
+    hindsight. This is the regret of Kar et al. (their Eq. 6 and section 3.2), normalized as in their Theorem 3. The
+    first model is :math:`w_1 = 0`. The regret can be negative, because the leader minimizes a penalized loss.
 
-    *Cuts.* For precision at k, break-even point, F-beta and G-mean they save passes. For the AUC and
-    the partial AUC with ``min_fpr=0`` they are scaled and hardly matter: the weights do, and Newton steps. For
-    ``min_fpr > 0`` only the weights are kept.
+    *Cuts.* For precision at k, break-even point, F-beta and G-mean, the previous cuts reduce the number of passes. For
+    the AUC and the partial AUC with ``min_fpr=0``, they are scaled and have little effect; the previous weights are
+    more important. For ``min_fpr > 0``, only the previous weights are used.
 
     References
     ----------
@@ -167,14 +167,14 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> FollowTheLeaderClassifier:  # type: ignore[override]
-        """Forget all rows, and take these in batches, in random order.
+        """Fit the model to the rows in batches, in random order; rows of earlier calls are discarded.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows; standardised features make ``C`` comparable between them.
+            Training rows. The features should be standardized, so that the penalty affects all of them equally.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
 
         Returns
         -------
@@ -185,16 +185,16 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> FollowTheLeaderClassifier:
-        """Play against a batch, and become the leader of all rows so far.
+        """Evaluate the model on a batch, then update it to the optimum for all rows so far.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows, kept with those of earlier calls.
+            New rows, which are kept together with those of earlier calls.
         y : array-like of shape (n_samples,)
-            Their classes; one class alone is fine.
+            Class labels; a batch may contain only one of the classes.
         classes : array-like of shape (2,), default=None
-            Both classes; needed in the first call.
+            The two classes; required in the first call.
 
         Returns
         -------
@@ -245,6 +245,6 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
 
     def _remedy(self) -> str:
         return (
-            "The optimum of the convex loss of this measure is at zero weights, as it is on hard data. The batch "
-            'classifiers with loss="auto" do not collapse.'
+            "The optimum of the convex loss of this measure is at zero weights, because the classes overlap strongly. "
+            'Use a batch classifier with loss="auto", which does not collapse.'
         )

@@ -1,4 +1,4 @@
-"""Training on batches of a stream, for every measure that has a convex loss."""
+"""Mini-batch training for every measure with a convex loss."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ from rocmax.measures import Measure
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps
 
-# Rows of arrays on which the threshold is chosen.
+# Maximum number of rows for the choice of the threshold in fit.
 _THRESHOLD_ROWS = 100_000
-# Without a number of passes, small samples get this many steps.
+# Minimum numbers of steps and of passes if max_iter is None.
 _FEWEST_STEPS = 500
 _FEWEST_PASSES = 5
-# Parameters of fit alone, and the seed, which counts at the start.
+# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
 _FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
 class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
-    r"""Linear classifier trained on batches: one pass, or a few, in memory of one batch.
+    r"""Linear classifier trained by stochastic subgradient descent on mini-batches.
 
-    Each batch of ``batch_size`` rows gives one step along a subgradient of the loss on that batch alone,
+    For each batch of ``batch_size`` rows, one step is taken along a subgradient of the loss on the batch,
 
     .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
 
-    and the model is a mean of the steps (1PMB). With ``reservoir_size``, every batch of negatives is compared with so
-    many positives (2PMB): better where positives are rare. A stream keeps a sample of them; ``fit`` takes the next ones
-    of all positives for each batch. Their weight in a batch is the share of the positives in the data.
+    and the model is a mean of the iterates (1PMB). With ``reservoir_size``, every batch of negatives is compared with
+    this number of positives (2PMB), which is better if positives are rare. A stream keeps a sample of the positives;
+    ``fit`` cycles through all positives. In a batch, the positives are weighted according to their fraction in the
+    data.
 
-    ``fit`` shuffles the rows; ``partial_fit`` takes them as they come, of any number at a time, in constant memory.
-    Rows wait until there are ``batch_size`` of them. A batch without positives or without negatives gives no step, and
-    is counted. After ``fit``, ``partial_fit`` goes on from its model; for that, a sample of 5,000 rows at most stays
-    with the estimator. Parameters that the steps depend on have to stay the same from call to call.
+    ``fit`` shuffles the rows. ``partial_fit`` processes any number of rows in the given order, in constant memory. Rows
+    are buffered until there are ``batch_size`` of them. A batch without positives or without negatives is skipped and
+    counted. After ``fit``, ``partial_fit`` continues from the fitted model; for this purpose, the estimator stores a
+    sample of at most 5,000 rows. Parameters that affect the steps must not change between calls.
 
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
         Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
-        "g_mean", whose convex loss is minimised. An object of :mod:`rocmax.measures` has its own parameters.
+        "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures` has its own parameters.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
     max_fpr : float, default=0.1
@@ -56,27 +57,27 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         limit of "tpr_at_fpr".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
-        ``fit`` turns a number into a fraction of the rows that it gets; ``partial_fit``, where more rows may come,
-        needs a fraction.
+        ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
+        total number of rows is unknown.
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
     max_iter : int, default=None
-        Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are 500
-        steps.
+        Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are at
+        least 500 steps.
     batch_size : int, default=500
-        Number of rows in a batch; of negatives, if there is a reservoir.
+        Number of rows in a batch; the number of negatives if ``reservoir_size`` is given.
     reservoir_size : int, default=None
         Number of positives that each batch of negatives is compared with. None takes the positives of the batch.
     learning_rate : "auto" or float, default="auto"
         Length of the first step. "auto" takes the length at which a step along the difference of the class means in the
-        first batch puts the mean scores 1, the margin, apart.
+        first batch separates the mean scores by the margin, 1.
     radius : float, default=None
-        Upper bound on the L2 norm of the weights, to which each step is projected. None means no bound.
+        Upper bound on the L2 norm of the weights, enforced by projection after each step. None means no bound.
     early_stopping : bool, default=False
-        Whether ``fit`` sets rows aside for validation, and stops when the measure on them has not improved for two
-        passes. The weights of the best pass are kept.
+        Whether ``fit`` holds out rows for validation and stops when the measure on them has not improved for two
+        passes. The weights of the best pass are used.
     validation_fraction : float, default=0.1
-        Fraction of the rows that ``early_stopping`` sets aside for validation.
+        Fraction of the rows that are held out for validation with ``early_stopping``.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used.
@@ -88,22 +89,22 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights, the mean of the steps.
+        Weights, the mean of the iterates.
     intercept_ : ndarray of shape (1,)
-        Minus the threshold: as for the batch classifier of the same measure, chosen on at most 100,000 training rows,
-        or on a sample of 5,000 rows of a stream.
+        Minus the threshold, chosen as in the batch classifier of the same measure, on at most 100,000 training rows, or
+        on a sample of 5,000 rows of a stream.
     classes_ : ndarray of shape (2,)
         The classes.
     n_steps_ : int
         Number of steps.
     n_skipped_ : int
-        Number of batches without a step, for want of a class.
+        Number of batches that were skipped because a class was missing.
     n_iter_ : int
         Number of passes of ``fit`` plus calls of ``partial_fit``.
     objective_ : float
         Loss on the rows on which the threshold was chosen, at the end of ``fit``.
     dual_gap_ : float
-        NaN: there is no certificate.
+        NaN, because there is no certificate.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -174,9 +175,9 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows; standardised features make one step length fit all of them.
+            Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
         y : array-like of shape (n_samples,)
-            Two classes, of any type.
+            Class labels, of any type; there must be two classes.
 
         Returns
         -------
@@ -188,16 +189,16 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
-        """Take the next rows of a stream, in the order in which they come; after ``fit``, go on from its model.
+        """Update the model with the next rows of a stream, in the given order.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
-            Their classes; one class alone is fine.
+            Class labels; a call may contain only one of the classes.
         classes : array-like of shape (2,), default=None
-            Both classes; needed in the first call, unless it follows ``fit``.
+            The two classes; required in the first call, unless it follows ``fit``.
 
         Returns
         -------
@@ -239,10 +240,10 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         if self.radius is not None:
             check_number("radius", self.radius, above=0.0)
         if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction needs to be above 0 and below 1; got {self.validation_fraction!r}")
+            raise ValueError(f"validation_fraction must be above 0 and below 1; got {self.validation_fraction!r}")
 
     def make_steps(self, measure: Measure, n_features: int) -> MiniBatchSteps:
-        """Return the steps before the first one."""
+        """Return the optimizer in its initial state."""
         radius = np.inf if self.radius is None else self.radius
         rate = None if isinstance(self.learning_rate, str) else self.learning_rate
         return MiniBatchSteps(measure.convex_loss().with_intercept(), n_features, rate, radius)
@@ -255,7 +256,9 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         watch = Watch(measure, data, order[:held]) if held else None
         rows = order[held:]
         if held and np.unique(data.positive[rows]).size < 2:
-            raise ValueError(f"the rows that are not held out need both classes; got one in {rows.size} rows")
+            raise ValueError(
+                f"the training rows that are not held out must contain both classes; got one class in {rows.size} rows"
+            )
         per_pass = n_batches(rows.size, self.batch_size)
         passes = self.max_iter or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
         steps, trace = self.make_steps(measure, data.X.shape[1]), []
@@ -285,7 +288,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     def _begin_stream(
         self, measure: Measure, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
     ) -> None:
-        """Keep what ``partial_fit`` needs to go on from these steps."""
+        """Store the state from which ``partial_fit`` continues."""
         stream = StreamState(self, measure, steps, rng)
         stream.n_skipped = n_skipped
         stream.remember(data.X, data.positive)
@@ -297,7 +300,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         """Yield the batches of one pass."""
         rows = rng.permutation(rows)
         if self.reservoir_size is None:
-            # Batches of equal size, none of them a small rest.
+            # Batches of nearly equal size, without a small last one.
             for part in np.array_split(rows, n_batches(rows.size, self.batch_size)):
                 yield data.X[part], data.positive[part], None
             return
@@ -305,7 +308,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         negatives = rows[~data.positive[rows]]
         ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
         for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.batch_size))):
-            # All positives are in memory: the next ones each time, as one sample for a whole pass would bias the pass.
+            # All positives are in memory: cycle through them, because a single sample for the whole pass would cause a
+            # bias.
             sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
             yield with_sample(data.X[sample], data.X[part], measure, ratio)
 

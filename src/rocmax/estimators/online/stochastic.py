@@ -1,4 +1,4 @@
-"""Linear classifiers that maximise the AUC by steps on pairs or single rows."""
+"""Linear classifiers that maximize the AUC by stochastic steps on pairs or single rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocmax.streaming.saddle import SaddlePoint
 
 
 class _PairParameters:
-    """What PSAM and ASAM share; comes before ``StochasticClassifier`` among the bases."""
+    """Common parameters of PSAM and ASAM; must precede ``StochasticClassifier`` in the list of bases."""
 
     _proximal: bool
 
@@ -50,7 +50,7 @@ class _PairParameters:
         check_number("askip", self.askip, above=0, integer=True)
         number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
         if self.t0 != "auto" and not number:
-            raise ValueError(f"t0 needs 'auto' or a number >= 0; got {self.t0!r}")
+            raise ValueError(f"t0 must be 'auto' or a number >= 0; got {self.t0!r}")
         if not isinstance(self.average, bool | np.bool_):
             check_number("average", self.average, above=0, integer=True)
 
@@ -68,11 +68,12 @@ class _PairParameters:
 
 
 class PSAMClassifier(_PairParameters, StochasticClassifier):
-    r"""Proximal stochastic AUC maximisation.
+    r"""Proximal stochastic AUC maximization.
 
-    Minimises the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
-    :math:`\frac\alpha2 |w|^2`. Step t draws a pair, :math:`x = x_i - x_j`, and takes the proximal step of its hinge,
-    which lands on the hyperplane :math:`w \cdot x = 1` or as near as the length allows:
+    Minimizes the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
+    :math:`\frac\alpha2 |w|^2`. Step t draws a random pair, :math:`x = x_i - x_j`, and takes the proximal step of its
+    hinge loss, which moves to the hyperplane :math:`w \cdot x = 1`, or towards it if the distance exceeds the maximum
+    step length:
 
     .. math::
 
@@ -80,23 +81,23 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
         \lambda_t = \frac{1}{\alpha (t + t_0)}.
 
     Every `rskip` steps :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`; every `askip` steps the iterate
-    enters an average, which is the model. A pass is as many steps as there are rows. A step costs as much as its two
-    rows have stored values, shrinking and averaging included.
+    is added to an average, which is the model. The number of steps in a pass equals the number of rows. The cost of a
+    step, including shrinking and averaging, is proportional to the number of stored values of its two rows.
 
     Parameters
     ----------
     alpha : float, default=1e-4
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. Small values leave the regularization to the
-        average.
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. With small values, the
+        model is regularized mainly by averaging.
     t0 : "auto" or float, default="auto"
         Offset of the step number, at least 0. "auto" takes the mean of :math:`|x|^2` over the first pairs, divided by
-        ``alpha``: the first steps then go at most to where a pair of loss 1 has none left. With a small number such as
-        ``rskip`` the first steps are long and the penalty acts from the start.
+        ``alpha``: the first steps then at most reduce the loss of a pair from 1 to 0. With a small number such as
+        ``rskip``, the first steps are long and the penalty is effective from the start.
     rskip : int, default=16
         Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`. The total
-        shrinkage and its cost hardly depend on it.
+        shrinkage and its cost are nearly independent of it.
     askip : int, default=16
-        Number of steps between two iterates that enter the average.
+        Number of steps between two iterates that are added to the average.
     average : bool or int, default=True
         Whether the model is the average of the iterates or the last one. An int is the number of steps after which
         averaging begins.
@@ -104,10 +105,10 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
         Maximum number of passes over the rows in ``fit``.
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        With None it makes all ``max_iter`` passes.
+        None means that all ``max_iter`` passes are made.
     buffer_size : int, default=100
-        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far. They are
-        partners for the rows of a block without the other class, and part of the rows on which the threshold is chosen.
+        Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far. They are used to
+        form pairs with the rows of later blocks, and to choose the threshold.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     random_state : int, RandomState instance or None, default=None
@@ -119,12 +120,12 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
-        Minus the threshold with the largest TPR - FPR, on at most 10,000 of the training rows (`fit`), or on the block
-        and the remembered rows (`partial_fit`).
+        Minus the threshold that maximizes TPR - FPR, on at most 10,000 training rows (`fit`), or on the block and the
+        stored rows (`partial_fit`).
     classes_ : ndarray of shape (2,)
         The classes.
     n_iter_ : int
-        Passes of `fit`, plus blocks of `partial_fit`.
+        Number of passes of `fit` plus number of calls of `partial_fit`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -132,8 +133,8 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
 
     See Also
     --------
-    AUCClassifier : the same objective (``loss="hinge"``) and its square to a certified gap, with all rows in memory.
-    KMeansNystroem : features for a kernel; a pipeline of both is the nonlinear variant.
+    AUCClassifier : Batch solver for the same objective (``loss="hinge"``), with a certified gap.
+    KMeansNystroem : Feature map for a kernel; a pipeline of both is the nonlinear variant.
 
     References
     ----------
@@ -153,29 +154,30 @@ class PSAMClassifier(_PairParameters, StochasticClassifier):
 
 
 class ASAMClassifier(_PairParameters, StochasticClassifier):
-    r"""Accelerated stochastic AUC maximisation: plain gradient steps of a smooth hinge on pairs.
+    r"""Accelerated stochastic AUC maximization: gradient steps of a smooth hinge loss on pairs.
 
-    As :class:`PSAMClassifier`, with the gradient of the hinge that is quadratic between 0 and 1:
+    The method is that of :class:`PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic between 0
+    and 1:
 
     .. math::
 
         w \leftarrow w + \frac{1}{\alpha (t + t_0)} \min\bigl((1 - w \cdot x)_+, 1\bigr)\, x, \qquad x = x_i - x_j.
 
-    A gradient step can be too long where a proximal one cannot, so `t0` matters more here.
+    Unlike a proximal step, a gradient step can be too long, so `t0` is more important.
 
     Parameters
     ----------
     alpha : float, default=1e-4
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. Small values leave the regularization to the
-        average.
+        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. With small values, the
+        model is regularized mainly by averaging.
     t0 : "auto" or float, default="auto"
         Offset of the step number, at least 0. "auto" takes the mean of :math:`|x|^2` over the first pairs, divided by
-        ``alpha``: the longest first step that is stable.
+        ``alpha``: the longest stable first step.
     rskip : int, default=16
         Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`. The total
-        shrinkage and its cost hardly depend on it.
+        shrinkage and its cost are nearly independent of it.
     askip : int, default=16
-        Number of steps between two iterates that enter the average.
+        Number of steps between two iterates that are added to the average.
     average : bool or int, default=True
         Whether the model is the average of the iterates or the last one. An int is the number of steps after which
         averaging begins.
@@ -183,10 +185,10 @@ class ASAMClassifier(_PairParameters, StochasticClassifier):
         Maximum number of passes over the rows in ``fit``.
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        With None it makes all ``max_iter`` passes.
+        None means that all ``max_iter`` passes are made.
     buffer_size : int, default=100
-        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far. They are
-        partners for the rows of a block without the other class, and part of the rows on which the threshold is chosen.
+        Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far. They are used to
+        form pairs with the rows of later blocks, and to choose the threshold.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     random_state : int, RandomState instance or None, default=None
@@ -196,7 +198,7 @@ class ASAMClassifier(_PairParameters, StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        As those of :class:`PSAMClassifier`.
+        See :class:`PSAMClassifier`.
 
     References
     ----------
@@ -217,7 +219,7 @@ class ASAMClassifier(_PairParameters, StochasticClassifier):
 
 
 class SOLAMClassifier(StochasticClassifier):
-    r"""Stochastic online AUC maximisation: the squared loss on pairs as a saddle point, one row at a time.
+    r"""Stochastic online AUC maximization: a saddle-point formulation of the squared loss on pairs.
 
     The mean of :math:`(1 - w \cdot (x_i - x_j))^2` over pairs is, up to a constant and a factor, the minimum over
     :math:`(w, a, b)` of the maximum over :math:`\alpha` of the mean over single rows of
@@ -227,10 +229,11 @@ class SOLAMClassifier(StochasticClassifier):
         F = (1-p)(w \cdot x - a)^2 [y=1] + p (w \cdot x - b)^2 [y=-1]
             + 2(1+\alpha)\bigl(p\, w \cdot x [y=-1] - (1-p)\, w \cdot x [y=1]\bigr) - p(1-p)\alpha^2
 
-    with p the share of positives, here that among the rows so far. Step t goes down in :math:`(w, a, b)` and up in
-    :math:`\alpha` by :math:`\zeta/\sqrt t` times the gradient of one row, and projects: :math:`|w| \le R`,
-    :math:`|a|, |b| \le R\kappa`, :math:`|\alpha| \le 2R\kappa` for the length :math:`\kappa` of the longest row so far.
-    The model is the mean of the iterates, weighted by their steps. No row has to be remembered to learn.
+    where p is the fraction of positives, estimated from the rows so far. Step t is a descent step in :math:`(w, a, b)`
+    and an ascent step in :math:`\alpha`, :math:`\zeta/\sqrt t` times the gradient for one row, followed by the
+    projection: :math:`|w| \le R`, :math:`|a|, |b| \le R\kappa`, :math:`|\alpha| \le 2R\kappa` for the length
+    :math:`\kappa` of the longest row so far. The model is the mean of the iterates, weighted by their steps. No rows
+    have to be stored for training.
 
     Parameters
     ----------
@@ -245,9 +248,9 @@ class SOLAMClassifier(StochasticClassifier):
         Maximum number of passes over the rows in ``fit``.
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        With None it makes all ``max_iter`` passes.
+        None means that all ``max_iter`` passes are made.
     buffer_size : int, default=100
-        Number of rows of each class that ``partial_fit`` remembers, a uniform sample of all rows so far, to choose the
+        Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far, to choose the
         threshold.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
@@ -258,7 +261,7 @@ class SOLAMClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        As those of :class:`PSAMClassifier`.
+        See :class:`PSAMClassifier`.
 
     References
     ----------
@@ -301,7 +304,7 @@ class SOLAMClassifier(StochasticClassifier):
         if self.learning_rate != "auto":
             check_number("learning_rate", self.learning_rate, above=0.0)
         if not isinstance(self.average, bool | np.bool_):
-            raise ValueError(f"average needs True or False; got {self.average!r}")
+            raise ValueError(f"average must be True or False; got {self.average!r}")
 
     def _make_method(self, n_features: int) -> SaddlePoint:
         zeta = None if isinstance(self.learning_rate, str) else float(self.learning_rate)
