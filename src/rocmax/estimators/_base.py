@@ -108,7 +108,7 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights; a weight is equivalent to a number of copies of the row.
 

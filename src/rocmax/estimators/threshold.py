@@ -137,7 +137,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
 
         Returns
         -------

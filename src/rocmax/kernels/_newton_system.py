@@ -1,4 +1,4 @@
-"""Newton systems of kernel machines: only a few rows of them move, and only their part of the Gram matrix is used."""
+"""Newton systems of kernel machines, solved with the block of the Gram matrix of the rows with free multipliers."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from rocmax._typing import Array, Index
 
 Slope = Callable[[Array], Array]
 
-# A part of the Gram matrix is cut out if it has at most this share of the rows; cut anew if it holds rows that are
-# missing from it, or if less than this share of its rows move.
+# A block of the Gram matrix is copied if it has at most the first fraction of the rows. It is replaced if required rows
+# are missing, or if less than the second fraction of its rows is required.
 _CUT, _KEEP = 0.6, 0.8
-# Up to this many rows elimination can take over from conjugate gradients; it costs about as much as one step of them
-# for every so many rows.
+# Gaussian elimination can replace conjugate gradients up to _MAX_DENSE rows; its cost is about that of one iteration of
+# conjugate gradients per _ROWS_PER_STEP rows.
 _MAX_DENSE, _ROWS_PER_STEP = 1600, 12
-# Conjugate gradients: most steps where elimination cannot take over, and the size of the rest at which they end.
+# Conjugate gradients: maximum number of iterations without elimination, and relative tolerance of the residual.
 _CG_STEPS, _CG_RTOL = 60, 0.3
 
 
 class GramSystem:
-    r"""Solve :math:`(I + S K) p = r` with a slope ``S`` that is zero outside some rows.
+    r"""Solve :math:`(I + S K) p = r` where the slope ``S`` is zero outside a subset of the rows.
 
-    The solution is a multiple of ``r`` plus a part on these rows, and so is every iterate of conjugate gradients from
-    zero, in the inner product of ``K``, in which the system is symmetric. With ``K r`` at hand they need no more of
-    ``K`` than the block of these rows.
+    The system is symmetric in the inner product defined by ``K``. The solution, and every iterate of conjugate
+    gradients from zero, is a multiple of ``r`` plus a vector supported on these rows. Given ``K r``, only the block of
+    ``K`` for these rows is required.
 
     Parameters
     ----------
     gram : ndarray
-        The symmetric matrix ``K``.
+        Symmetric matrix ``K``.
 
     Attributes
     ----------
     rows : ndarray of int
-        The rows whose block is ready.
+        Rows of the current block.
     products : float
-        Products with ``K``; one with a block counts by its share of ``K``.
+        Number of products with ``K``; a product with a block counts as the fraction of ``K`` in the block.
     """
 
     def __init__(self, gram: Array) -> None:
         self._gram = gram
         self.rows, self._block = np.arange(gram.shape[0]), gram
         self._buffer = np.empty(0)
-        # Conjugate gradients only get slower as a run goes on, so that it is not worth trying them again.
+        # Conjugate gradients become slower during a run, so they are not used again once elimination was faster.
         self._direct = False
         self.products = 0.0
 
@@ -56,7 +56,7 @@ class GramSystem:
         return _times(self._gram, vector)
 
     def cover(self, moving: Index) -> Index:
-        """Return rows that hold all of ``moving``, and have their block of ``K`` ready."""
+        """Prepare the block of ``K`` for a set of rows that contains ``moving``; return these rows."""
         held = bool(np.isin(moving, self.rows, assume_unique=True).all())
         if held and moving.size >= _KEEP * self.rows.size:
             return self.rows
@@ -64,7 +64,7 @@ class GramSystem:
         if moving.size > _CUT * n_samples:
             self.rows, self._block = np.arange(n_samples), self._gram
             return self.rows
-        # Memory that is used again is far cheaper than new memory.
+        # Reuse of memory is much faster than a new allocation.
         if self._buffer.size < moving.size**2:
             self._buffer = np.empty(moving.size**2)
         self.rows, self._block = moving, self._buffer[: moving.size**2].reshape(moving.size, moving.size)
@@ -73,7 +73,7 @@ class GramSystem:
         return self.rows
 
     def solve(self, slope: Slope, right: Array, right_scores: Array) -> tuple[Array, Array]:
-        """Return ``p`` and ``K p``, given ``K r`` and the slope on the rows of the last :meth:`cover`."""
+        """Return ``p`` and ``K p``, given ``K r`` and the slope on the rows of the last call of :meth:`cover`."""
         if self.rows.size == 0:
             return right, right_scores
         edge, corner = right_scores[self.rows], float(right @ right_scores)
@@ -92,11 +92,11 @@ class GramSystem:
         return np.asarray(linalg.solve(system, -slope(edge), overwrite_a=True, transposed=True, check_finite=False))
 
     def _by_gradients(self, slope: Slope, edge: Array, corner: float) -> tuple[float, Array] | None:
-        """Return the multiple of the right side and the part on the rows; None where elimination is quicker."""
+        """Return the factor of the right-hand side and the vector on the rows; None if elimination is faster."""
         can_eliminate = edge.size <= _MAX_DENSE
         step, left = np.zeros(edge.size + 1), np.append(np.zeros(edge.size), 1.0)
         way, way_scores, size = left.copy(), np.append(edge, corner), corner
-        # A right side without a length is rounding: there is nothing to step along.
+        # A right-hand side of zero norm is rounding error: there is no direction to follow.
         if corner <= 0:
             return None if can_eliminate else (1.0, step[:-1])
         for _ in range(edge.size // _ROWS_PER_STEP if can_eliminate else _CG_STEPS):
@@ -115,7 +115,7 @@ class GramSystem:
         return None if can_eliminate else (float(step[-1]), step[:-1])
 
     def _bordered(self, vector: Array, edge: Array, corner: float) -> Array:
-        """Return the product with the Gram matrix of the rows and the right side; the last entry is of the latter."""
+        """Return the product with the Gram matrix of the rows, bordered by the right-hand side (last entry)."""
         self.products += (edge.size / self._gram.shape[0]) ** 2
         out = np.empty(vector.size)
         out[:-1] = _times(self._block, vector[:-1]) + vector[-1] * edge
@@ -124,5 +124,5 @@ class GramSystem:
 
 
 def _times(matrix: Array, vector: Array) -> Array:
-    # A symmetric product reads half of the matrix, and memory is what it waits for.
+    # A symmetric product reads only half of the matrix, and its speed is limited by memory access.
     return np.asarray(blas.dsymv(1.0, matrix.T, vector))

@@ -1,4 +1,4 @@
-"""An exact feature map of a kernel, so that every linear estimator becomes a kernel machine."""
+"""Exact feature map of a kernel."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from rocmax.kernels.gram import Kernel, check_gram_memory
 
 
 class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Features whose inner products are the values of a kernel, for training rows exactly.
+    r"""Exact feature map of a kernel on the training rows.
 
     With the Gram matrix of the training rows :math:`K = V \Lambda V^T`, a row ``x`` becomes
-    :math:`\Lambda^{-1/2} V^T k(x)`, where :math:`k(x)` holds its kernel values with the training rows. The minimiser of
-    :math:`\frac12 |f|^2 + C R(f)` over the space of the kernel, for any loss ``R`` of the scores of the training rows,
-    is a combination of them (the representer theorem). So a linear estimator behind this map solves the kernel problem
-    itself, norm, solver and certificate included: ``make_pipeline(ExactKernelMap(),
-    PartialAUCClassifier(loss="tight"))`` is the kernel machine for the partial AUC.
+    :math:`\Lambda^{-1/2} V^T k(x)`, where :math:`k(x)` contains its kernel values with the training rows. For any loss
+    ``R`` of the scores of the training rows, the minimizer of :math:`\frac12 |f|^2 + C R(f)` over the reproducing
+    kernel Hilbert space is a linear combination of the kernel functions of the training rows (representer theorem).
+    Therefore a linear estimator applied to these features solves the kernel problem exactly, with the same norm, solver
+    and certificate: ``make_pipeline(ExactKernelMap(), PartialAUCClassifier(loss="tight"))`` is the kernel machine for
+    the partial AUC.
 
-    The map costs :math:`O(n^3)` time and :math:`O(n^2)` memory, and there are as many features as independent rows: it
-    is meant for up to a few thousand rows. Beyond, ``KMeansNystroem`` approximates.
+    The map takes :math:`O(n^3)` time and :math:`O(n^2)` memory, and the number of features equals the number of
+    linearly independent rows. It is intended for up to a few thousand rows. For more rows, use the approximation
+    ``KMeansNystroem``.
 
     Parameters
     ----------
@@ -43,15 +45,15 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Attributes
     ----------
     rows_ : ndarray or CSR matrix of shape (n_samples, n_features)
-        The training rows; not for "precomputed".
+        The training rows; not available for "precomputed".
     components_ : ndarray of shape (n_samples, n_components)
-        :math:`V \Lambda^{-1/2}`, without the directions that rounding alone has put there.
+        :math:`V \Lambda^{-1/2}`, without eigenvalues that are zero up to rounding error.
     n_features_in_ : int
         Number of features.
 
     See Also
     --------
-    ROCSVC : the kernel machine for the full AUC, for more rows.
+    ROCSVC : Kernel machine for the full AUC, for larger numbers of rows.
 
     Examples
     --------
@@ -88,14 +90,14 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
     def fit(self, X: Any, y: Any = None) -> ExactKernelMap:
-        """Take the training rows and the axes of their Gram matrix.
+        """Compute the eigendecomposition of the Gram matrix of the training rows.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows; for "precomputed" their Gram matrix.
         y : object, default=None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -110,12 +112,12 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         keep = values > 1e-12 * max(float(values[-1]), np.finfo(np.float64).tiny)
         self.components_ = vectors[:, keep] / np.sqrt(values[keep])
         if self.kernel != "precomputed":
-            self.rows_ = X.copy()  # the caller may go on to change theirs
+            self.rows_ = X.copy()  # the caller may modify the input
         self._n_features_out = self.components_.shape[1]
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features of rows.
+        """Return the features of the rows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Feature maps for kernels."""
+"""Approximate feature map of a kernel."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from rocmax.kernels.gram import settled_gamma
 
 Array = NDArray[Any]
 
-# The bandwidth is measured on the first rows only, as in the paper.
+# Number of rows for the choice of the bandwidth, as in the paper.
 _N_FOR_BANDWIDTH = 80_000
 
 
 class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""Features whose inner products approximate a kernel, from k-means landmarks.
+    r"""Approximate feature map of a kernel, based on k-means landmarks.
 
-    With landmarks :math:`z_1, \dots, z_k`, the centres that mini-batch k-means finds, and :math:`W = K(z, z)`, a row
-    x becomes :math:`W^{-1/2} (K(x, z_1), \dots, K(x, z_k))`, where small eigenvalues of W count as zero
-    (pseudo-inverse). Landmarks from k-means approximate the kernel better than as many random rows. A linear
-    classifier on these features is a nonlinear one on the rows: with :class:`PSAMClassifier` it is NPSAM.
+    With landmarks :math:`z_1, \dots, z_k`, the centers found by mini-batch k-means, and :math:`W = K(z, z)`, a row x
+    becomes :math:`W^{-1/2} (K(x, z_1), \dots, K(x, z_k))`, where small eigenvalues of W are treated as zero
+    (pseudo-inverse). Landmarks from k-means approximate the kernel better than the same number of random rows. A linear
+    classifier on these features is a nonlinear classifier on the rows; with :class:`PSAMClassifier` it is NPSAM.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of landmarks. If there are at most that many rows, each row is a landmark, and the features give the
-        kernel of the rows exactly.
+        Number of landmarks. If the number of rows is not larger, each row is a landmark, and the feature map is exact
+        for the training rows.
     kernel : str, default="rbf"
         Kernel, one of scikit-learn's pairwise kernels, such as "rbf", "laplacian" or "poly".
     gamma : {"scale", "auto", "scale-to-mean"}, float or None, default="scale"
@@ -44,9 +44,9 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     coef0 : float, default=None
         Independent term of the kernel, if it has one; None takes the default of the kernel.
     batch_size : int, default=2048
-        Number of rows in a batch of k-means, and of rows whose kernel is computed at a time.
+        Number of rows in a batch of k-means, and in a block of the kernel matrix.
     max_iter : int, default=100
-        Maximum number of passes over the rows in k-means, which stops earlier when it no longer improves.
+        Maximum number of passes over the rows in k-means, which stops early if it does not improve.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used.
@@ -58,9 +58,9 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     normalization_ : ndarray of shape (n_components, n_components)
         The matrix :math:`W^{-1/2}`.
     n_iter_ : int
-        Passes of k-means.
+        Number of passes of k-means.
     gamma_ : float or None
-        The value that was used.
+        Value of ``gamma`` that was used.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -68,7 +68,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     See Also
     --------
-    sklearn.kernel_approximation.Nystroem : the same with random rows as landmarks.
+    sklearn.kernel_approximation.Nystroem : Feature map with random rows as landmarks.
 
     References
     ----------
@@ -147,7 +147,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the features.
+        """Return the features of the rows.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         given = {name: value for name, value in parameters.items() if value is not None}
         landmarks = self.components_.astype(X.dtype, copy=False)
-        # filter_params: a kernel takes those that it has.
+        # filter_params ignores parameters that the kernel does not have.
         result: Array = pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(
             X.dtype, copy=False
         )
@@ -208,7 +208,7 @@ def spread(X: Any) -> float:
 
 
 def inverse_root(W: Array) -> Array:
-    """Return the inverse root of a positive semi-definite matrix, without eigenvalues that are rounding noise."""
+    """Return the inverse square root of a positive semidefinite matrix, without eigenvalues that are rounding error."""
     values, vectors = linalg.eigh(W)
     keep = values > values[-1] * W.shape[0] * np.finfo(np.float64).eps
     result: Array = (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T

@@ -1,4 +1,4 @@
-"""Kernel machines with a free offset that is paid for: Newton steps on softened multipliers, one per row."""
+"""Solver for kernel machines with a weighted offset: Newton steps with smoothed multipliers, one per row."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from scipy import linalg
 from rocmax._typing import Array
 from rocmax.solvers.line_search import find_zero
 
-# By how much the softening shrinks once its problem is solved, and how narrow it may become; from there on softening
-# starts from the multipliers at hand (the method of multipliers), as those of a tiny width would be lost to rounding.
+# Factor by which the width of the smoothing is reduced after each smoothed problem, and its minimum. At the minimum,
+# the smoothing is centered at the current multipliers (method of multipliers), because rounding errors limit the width.
 _SHRINK, _NARROWEST = 0.2, 1e-3
-# Rest of the optimality conditions, relative to the total weight of the rows, at which a softened problem is solved.
+# Tolerance for the optimality conditions of a smoothed problem, relative to the total weight of the rows.
 _SOLVED = 1e-9
-# Least gain from zero, relative to the objective, that the tolerance is measured against: with smaller ones the gap
-# would have to be below what the softened problems are solved to.
+# Minimum decrease from zero coefficients, relative to the objective, in the stopping criterion: for smaller values the
+# gap would have to be below the accuracy of the smoothed problems.
 _SMALLEST_GAIN = 1e-6
 
 
 class OffsetResult(NamedTuple):
-    """Coefficients, offset, scores ``K @ coefficients``, objective, gap, steps, and whether ``tol`` was met."""
+    """Coefficients, offset, scores ``K @ coefficients``, objective, gap, number of steps, and convergence."""
 
     coefficients: Array
     offset: float
@@ -38,18 +38,18 @@ class OffsetNewton:
     r"""Minimize :math:`\frac12|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
 
     Each row has a side :math:`y_i = \pm 1`, a margin :math:`e_i` and a cost :math:`c_i`. The multipliers
-    :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, softened over a width ``h``, turn the optimality conditions into a smooth
-    equation in one coefficient per row and the offset. Newton's method solves it for a falling sequence of widths; then
-    the multipliers are feasible for the dual, and the gap is the sum over the rows of what they break of
-    complementarity.
+    :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, smoothed with a width ``h``, turn the optimality conditions into a smooth
+    equation in one coefficient per row and the offset. It is solved by Newton's method for a decreasing sequence of
+    widths. At a solution, the multipliers are feasible for the dual, and the gap is the sum of the violations of
+    complementarity over the rows.
 
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times ``|objective| + mu`` and ``tol`` times what is to be gained from
-        zero coefficients with the best offset.
+        Tolerance for stopping: the gap must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times
+        the possible decrease from zero coefficients with the best offset.
     max_iter : int
-        Largest number of Newton steps.
+        Maximum number of Newton steps.
     """
 
     tol: float = 1e-3
@@ -72,15 +72,15 @@ class OffsetNewton:
 
 
 class _OffsetNewton:
-    """The point at hand and its multipliers."""
+    """Current point and its multipliers."""
 
     def __init__(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> None:
         self.gram, self.side, self.margin, self.cost, self.mu = gram, side, margin, cost, mu
         self.beta, self.scores = np.zeros(side.size), np.zeros(side.size)
-        # Half-way between the margins of the two sides, so that no multiplier starts at an end of its range.
+        # Midpoint of the margins of the two sides, so that no multiplier starts at a bound.
         self.offset = -0.5 * float(np.ptp(margin))
         self.width, self.base = 4.0, np.zeros(side.size)
-        # With zero scores the objective is piecewise linear in the offset, with kinks where a row meets its margin.
+        # For zero scores, the objective is piecewise linear in the offset, with kinks at the margins of the rows.
         self.at_zero = min(self._value(0.0, self.scores, float(offset)) for offset in np.unique(side * margin))
 
     def soften_less(self) -> None:
@@ -90,14 +90,14 @@ class _OffsetNewton:
             self.base = np.clip(self.level(self.scores, self.offset), 0.0, 1.0)
 
     def level(self, scores: Array, offset: float) -> Array:
-        """Multipliers before they are clipped to [0, 1]."""
+        """Return the multipliers before clipping to [0, 1]."""
         return self.base + self.short(scores, offset) / self.width
 
     def short(self, scores: Array, offset: float) -> Array:
         return self.margin - self.side * (scores + offset)
 
     def target(self, scores: Array, offset: float) -> Array:
-        """Coefficients that the multipliers at some point sum up to."""
+        """Return the coefficients defined by the multipliers at the given point."""
         return self.side * self.cost * np.clip(self.level(scores, offset), 0.0, 1.0)
 
     def objective(self) -> float:
@@ -108,12 +108,12 @@ class _OffsetNewton:
         return 0.5 * squared_norm + self.mu * offset + hinge
 
     def unit(self, gap: float) -> float:
-        """Return what the tolerance is relative to."""
+        """Return the value to which the tolerance is relative."""
         size = abs(self.objective()) + self.mu
         return min(size, max(self.at_zero - self.objective() + gap, _SMALLEST_GAIN * size))
 
     def softening(self) -> float:
-        """Sum over the rows of hinge minus multiplier times shortfall."""
+        """Return the sum over the rows of the hinge minus multiplier times margin violation."""
         t = self.short(self.scores, self.offset)
         share = np.clip(self.level(self.scores, self.offset), 0.0, 1.0)
         return float(self.cost @ (np.maximum(t, 0.0) - share * t))
@@ -124,7 +124,7 @@ class _OffsetNewton:
         return bool(max(rest, abs(target.sum() - self.mu)) <= _SOLVED * self.cost.sum())
 
     def step(self) -> None:
-        """Take a Newton step in the coefficients and the offset, with a line search on the softened objective."""
+        """Take a Newton step in the coefficients and the offset, with a line search on the smoothed objective."""
         target = self.target(self.scores, self.offset)
         rest, excess = target - self.beta, float(target.sum() - self.mu)
         level = self.level(self.scores, self.offset)
@@ -137,7 +137,7 @@ class _OffsetNewton:
         system[:-1, :-1] = slope[:, None] * self.gram[np.ix_(rows, rows)]
         system[-1, :-1] = system[:-1, :-1].sum(axis=0)
         system[:-1, -1] = slope
-        # Where no multiplier moves, nothing holds the offset; the ridge does.
+        # The ridge makes the system regular if all multipliers are at their bounds.
         system[-1, -1] = slope.sum() + 1e-6 * self.cost.sum() / self.width
         system[np.arange(rows.size), np.arange(rows.size)] += 1.0
         found = linalg.solve(system, np.append(rest[rows] - reached, excess - reached.sum()))

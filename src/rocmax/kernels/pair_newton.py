@@ -1,4 +1,4 @@
-"""Kernel machines on pairs: Newton steps on softened multipliers, certified by the pairwise dual."""
+"""Solver for kernel machines on pairs: Newton steps with smoothed multipliers, certified by the pairwise dual."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from rocmax.solvers.line_search import find_zero
 
 
 class PairIterate(NamedTuple):
-    """One coefficient per example, the scores ``K @ coefficients``, and the objective there."""
+    """One coefficient per example, the scores ``K @ coefficients``, and the objective."""
 
     coefficients: Array
     scores: Array
     objective: float
 
 
-# A softened problem is solved well enough when what is left of it is at most this share of its own error.
+# A smoothed problem is solved if its residual is at most this multiple of the smoothing error.
 _SOLVED = 1.0
-# By how much the softening may shrink at once.
+# Range of the factor by which the width of the smoothing is reduced.
 _SHRINK = (0.05, 0.5)
-# From this width on, relative to the margin, softening starts from the multipliers at hand where that is possible: the
-# multipliers of an ever smaller width would be lost to rounding.
+# Width, relative to the margin, below which the smoothing is centered at the current multipliers if possible, because
+# rounding errors limit the width.
 _ANCHOR = 1e-3
-# Iterations without any progress after which a run ends.
+# Number of iterations without progress after which the solver stops.
 _STUCK = 30
 
 
 @dataclass(frozen=True)
 class GramResult:
-    """What :class:`GramNewton` returns.
+    """Result of :class:`GramNewton`.
 
     Attributes
     ----------
     coefficients : ndarray
-        One coefficient per example; at the optimum ``C`` times the sum of the multipliers of its pairs, minus for a
-        negative.
+        One coefficient per example; at the optimum, ``C`` times the sum of the multipliers of its pairs, with a
+        negative sign for negatives.
     scores : ndarray
         ``K @ coefficients``.
     objective : float
-        The objective there.
+        Objective at the solution.
     gap : float
-        The objective minus the largest dual objective of any multipliers met: a bound on the distance from the optimum.
+        The objective minus the largest dual objective found: an upper bound on the distance from the optimum.
     n_iter : int
-        Iterations, at least 1.
+        Number of iterations, at least 1.
     converged : bool
-        Whether the tolerance was met.
+        Whether the tolerance was reached.
     message : str
-        One sentence on how the run ended.
+        Description of the termination.
     trace : list of Progress
         One entry per iteration.
     """
@@ -72,27 +72,28 @@ class GramResult:
 class GramNewton:
     r"""Minimize :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
 
-    With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is what the pair is
-    short of the margin and :math:`h` a width, stationarity reads :math:`\beta = \beta(K\beta)`: the coefficient of a
-    row is the sum of the multipliers of its pairs. Newton's method solves that for a falling sequence of widths. Each
-    set of multipliers is feasible for the dual, so the dual objective certifies: the gap is the sum over the pairs of
-    what they break of the complementarity conditions, plus half the squared distance from stationarity. No table of
-    pairs and no factor of the Gram matrix is made; a step of conjugate gradients costs one product with the part of it
-    that belongs to rows with moving multipliers.
+    With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is the margin
+    violation of the pair and :math:`h` a width, the stationarity condition is :math:`\beta = \beta(K\beta)`: the
+    coefficient of a row is the sum of the multipliers of its pairs. It is solved by Newton's method for a decreasing
+    sequence of widths. The multipliers are always feasible for the dual, so the dual objective is a certified lower
+    bound: the gap is the sum of the violations of the complementarity conditions over the pairs, plus half the squared
+    distance from stationarity. The pairs are not stored in a table, and the Gram matrix is not factorized; an iteration
+    of conjugate gradients costs one product with the block of the rows with free multipliers.
 
     Parameters
     ----------
     tol : float
-        Stop when the gap is at most ``tol`` times the objective and ``tol`` times what is to be gained from zero.
+        Tolerance for stopping: the gap must be at most ``tol`` times the objective, and at most ``tol`` times the
+        possible decrease from zero.
     max_iter : int
-        Largest number of Newton steps.
+        Maximum number of Newton steps.
     """
 
     tol: float = 1e-3
     max_iter: int = 500
 
     def solve(self, gram: Array, pairs: PairSums, C: float, callback: Callback | None = None) -> GramResult:
-        """Minimize from zero."""
+        """Minimize from zero coefficients."""
         run = _PairNewton(gram, pairs, C)
         trace: list[Progress] = []
         smallest, unmoved = np.inf, 0
@@ -111,13 +112,12 @@ class GramNewton:
 
 
 class _PairNewton:
-    """State of one run: the point at hand, its multipliers, and the best certified point."""
+    """State of the solver: current point, multipliers and best point."""
 
     def __init__(self, gram: Array, pairs: PairSums, C: float) -> None:
         self.system, self.pairs, self.C = GramSystem(gram), pairs, C
         self.beta, self.scores = np.zeros(pairs.n_samples), np.zeros(pairs.n_samples)
-        # At zero scores every pair is then in the middle of the softened range, and the first step is a least-squares
-        # fit.
+        # With this width, all multipliers are free at zero scores, and the first step is a least-squares fit.
         self.width = 4.0 * pairs.margin
         self.bound = -np.inf
         self.at_zero = C * pairs.soft(self.scores, 0.0).hinge
@@ -126,7 +126,7 @@ class _PairNewton:
         self.best = PairIterate(self.beta, self.scores, np.inf)
 
     def certify(self) -> None:
-        """Bound the optimum by the multipliers at hand; keep the better of the point and the sum of them."""
+        """Update the lower bound from the current multipliers, and the best point."""
         self.target = self.C * self.soft.rows
         self.target_scores = self.system.product(self.target)
         half_norm = 0.5 * float(self.target @ self.target_scores)
@@ -137,15 +137,16 @@ class _PairNewton:
                 self.best = PairIterate(beta, scores, objective)
 
     def unit(self) -> float:
-        """Return what the tolerance is relative to: the objective, or what is to be gained from zero if that is less.
+        """Return the value to which the tolerance is relative.
 
-        That is at least the rounding error of the objective.
+        It is the objective or, if smaller, the possible decrease from zero, but at least the rounding error of the
+        objective.
         """
         gain = max(self.at_zero - self.bound, np.finfo(float).eps * self.at_zero)
         return min(self.best.objective, gain)
 
     def step(self, tol: float) -> None:
-        """Take a Newton step on the softened problem; soften less where that is solved well enough."""
+        """Take a Newton step on the smoothed problem; reduce the smoothing if the problem is solved."""
         rest, rest_scores = self.target - self.beta, self.target_scores - self.scores
         # The gap between the point and its multipliers is softening + distance / 2.
         distance = float(rest @ rest_scores)
@@ -158,13 +159,13 @@ class _PairNewton:
         self._move(step, along, -float(rest @ along))
 
     def _slope(self, factor: float = 1.0) -> Slope:
-        """Slope of the multipliers at the scores at hand, on the rows that the system covers."""
+        """Return the derivative of the multipliers at the current scores, on the rows of the system."""
         rows = self.system.cover(self.pairs.moving(self.scores, self.width))
         slope = self.pairs.slope(self.scores, self.width, rows)
         return lambda v: (factor * self.C) * slope(v)
 
     def _soften_less(self, wanted: float) -> bool:
-        """Return whether that took a step."""
+        """Reduce the smoothing; return whether a step was taken."""
         anchored = self.pairs.anchored(self.scores, self.width) if self.width <= _ANCHOR * self.pairs.margin else None
         if anchored is not None:
             self.pairs = anchored
@@ -176,10 +177,10 @@ class _PairNewton:
         return False
 
     def _follow(self, ratio: float) -> bool:
-        """Shrink the width, and step to where the same multipliers would be between their bounds; False if uphill.
+        """Reduce the width and take a Newton step for the same free multipliers; return False if it is no descent step.
 
-        The multipliers that move at an optimum hardly change with the width, so that the pairs that move now are a
-        better guess of those that will than the pairs that are within the new width at the scores at hand.
+        The set of free multipliers at the optimum depends little on the width, so the current set is a better guess
+        than the pairs within the new width at the current scores.
         """
         slope = self._slope(1.0 / ratio)
         moving = np.zeros(self.beta.size)
@@ -194,7 +195,7 @@ class _PairNewton:
         return downhill > 0
 
     def _total_short(self) -> float:
-        """Sum over the pairs of multiplier times shortfall at the scores at hand."""
+        """Return the sum over the pairs of multiplier times margin violation at the current scores."""
         return self.pairs.margin * self.soft.total - float(self.soft.rows @ self.scores)
 
     def _move(self, step: Array, along: Array, slope: float) -> None:
@@ -208,7 +209,7 @@ class _PairNewton:
         self.beta, self.scores = self.beta + t * step, self.scores + t * along
 
     def result(self, converged: bool, tol: float, trace: list[Progress]) -> GramResult:
-        """Word the end of the run."""
+        """Return the result with a message."""
         best, gap = self.best, max(self.best.objective - self.bound, 0.0)
         reached = f"gap {gap:.3g} at objective {best.objective:.6g} after {len(trace)} iterations"
         if converged:

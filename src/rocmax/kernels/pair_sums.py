@@ -1,4 +1,4 @@
-"""Sums over pairs of a positive and a negative: the part of a kernel machine's dual that depends on the pairs."""
+"""Sums over pairs of a positive and a negative in the dual of a kernel machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rocmax._typing import Array, Index
 
 
 class Soft(NamedTuple):
-    """Multipliers at some scores, summed up.
+    """Sums of the multipliers at given scores.
 
-    ``hinge`` is the sum of ``weight * max(t, 0)``, ``total`` the sum of ``weight * a``, and ``rows`` has for each
-    example the sum over its pairs, with plus for a positive and minus for a negative.
+    ``hinge`` is the sum of ``weight * max(t, 0)``, ``total`` the sum of ``weight * a``, and ``rows`` contains
+    for each example the sum over its pairs, with a positive sign for positives and a negative sign for negatives.
     """
 
     hinge: float
@@ -25,9 +25,10 @@ class Soft(NamedTuple):
 
 
 class PairSums(Protocol):
-    """What a solver for kernel machines needs of the pairs.
+    """Interface of the pairs for the solvers of kernel machines.
 
-    ``goal`` is the margin for a positive and 0 for a negative: a pair is short by the difference of ``goal - scores``.
+    ``goal`` is the margin for a positive and 0 for a negative: the margin violation of a pair is the difference of
+    ``goal - scores``.
     """
 
     margin: float
@@ -35,23 +36,23 @@ class PairSums(Protocol):
     goal: Array
 
     def soft(self, scores: Array, width: float) -> Soft:
-        """Return the multipliers at the scores, softened over ``width`` (0: not at all)."""
+        """Return the sums of the multipliers at the scores, smoothed with ``width`` (0: no smoothing)."""
 
     def moving(self, scores: Array, width: float) -> Index:
-        """Return the examples with a pair whose multiplier moves; the slope is zero on all others."""
+        """Return the examples with a free multiplier; the slope is zero for all others."""
 
     def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
         """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows``: positive semidefinite.
 
-        It is given on some rows that hold all of :meth:`moving`; several vectors are the rows of a matrix.
+        It is restricted to rows that contain all of :meth:`moving`. Several vectors are passed as the rows of a matrix.
         """
 
     def anchored(self, scores: Array, width: float) -> PairSums | None:
-        """Return the same pairs, softened from their multipliers at the scores; None where they are not listed."""
+        """Return the pairs with smoothing centered at the current multipliers; None if pairs are not stored."""
 
 
 class ListedPairs:
-    """Pairs that are listed one by one.
+    """Explicit list of pairs.
 
     Parameters
     ----------
@@ -62,9 +63,9 @@ class ListedPairs:
     weight : ndarray, default=None
         Weight of each pair.
     margin : float
-        By how much a positive should be above a negative.
+        Margin between a positive and a negative.
     base : ndarray or float
-        Multipliers from which softening starts.
+        Multipliers at which the smoothing is centered.
     """
 
     def __init__(
@@ -89,12 +90,12 @@ class ListedPairs:
         return np.clip(self.base + t / width, 0.0, 1.0) if width > 0 else (t > 0).astype(np.float64)
 
     def anchored(self, scores: Array, width: float) -> ListedPairs:
-        """Return the same pairs, softened from their multipliers at the scores."""
+        """Return the pairs with smoothing centered at the current multipliers."""
         base = self.multipliers(scores, width)
         return ListedPairs(self.n_samples, self.first, self.second, self.weight, self.margin, base)
 
     def soft(self, scores: Array, width: float) -> Soft:
-        """Return the multipliers at the scores, summed up."""
+        """Return the sums of the multipliers at the scores."""
         share = self.weight * self.multipliers(scores, width)
         rows: Array = np.bincount(self.first, share, self.n_samples).astype(np.float64)
         rows -= np.bincount(self.second, share, self.n_samples)
@@ -102,12 +103,12 @@ class ListedPairs:
         return Soft(hinge, float(share.sum()), rows)
 
     def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
-        """Return the product with the graph of the pairs whose multiplier moves."""
+        """Return the product with the graph Laplacian of the pairs with free multipliers."""
         matrix = self._graph(scores, width)[rows][:, rows]
         return lambda v: (matrix @ v.T).T
 
     def moving(self, scores: Array, width: float) -> Index:
-        """Return the examples with a pair whose multiplier moves."""
+        """Return the examples with a free multiplier."""
         return np.flatnonzero(self._graph(scores, width).diagonal() > 0)
 
     def _short(self, scores: Array) -> Array:
@@ -123,16 +124,16 @@ class ListedPairs:
 
 
 class SortedPairs:
-    """All pairs of a positive and a negative, by sorting and prefix sums: O(N log N) time and O(N) memory.
+    """All pairs of a positive and a negative, computed by sorting and prefix sums in O(N log N) time and O(N) memory.
 
     Parameters
     ----------
     positive : ndarray of bool
-        Which examples are positive.
+        Mask of the positive examples.
     weight : ndarray, default=None
-        Weight of each example; a pair has the product of its two.
+        Weight of each example; the weight of a pair is the product of the two weights.
     margin : float
-        By how much a positive should be above a negative.
+        Margin between a positive and a negative.
     """
 
     def __init__(self, positive: NDArray[np.bool_], weight: Array | None = None, margin: float = 1.0) -> None:
@@ -144,8 +145,9 @@ class SortedPairs:
         self.positive_weight, self.negative_weight = weight[self.positive], weight[self.negative]
 
     def soft(self, scores: Array, width: float) -> Soft:
-        """Return the multipliers at the scores, summed up."""
-        # A pair is short by high - low, with the margin taken off the positive; both from an origin near the kinks.
+        """Return the sums of the multipliers at the scores."""
+        # The margin violation of a pair is high - low, where low includes the margin; both relative to the median
+        # score.
         origin = float(np.median(scores))
         low = scores[self.positive] - self.margin - origin
         high = scores[self.negative] - origin
@@ -157,7 +159,7 @@ class SortedPairs:
         return Soft(float(self.positive_weight @ up.hinge), float(self.positive_weight @ up.share), rows)
 
     def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
-        """Return the product with the graph of the pairs whose multiplier moves."""
+        """Return the product with the graph Laplacian of the pairs with free multipliers."""
         at = self._is_positive[rows]
         first, second = np.flatnonzero(at), np.flatnonzero(~at)
         low, high = scores[rows[first]] - self.margin, scores[rows[second]]
@@ -176,14 +178,14 @@ class SortedPairs:
         return product
 
     def moving(self, scores: Array, width: float) -> Index:
-        """Return the examples with a pair whose multiplier moves."""
+        """Return the examples with a free multiplier."""
         low, high = scores[self.positive] - self.margin, scores[self.negative]
         up = _Band(low, high, self.negative_weight, width)(np.ones(high.size)) > 0
         down = _Band(-high, -low, self.positive_weight, width)(np.ones(low.size)) > 0
         return np.sort(np.concatenate([self.positive[up], self.negative[down]]))
 
     def anchored(self, scores: Array, width: float) -> None:
-        """Return None: there is no list of multipliers."""
+        """Return None, because multipliers are not stored."""
 
 
 class _Above(NamedTuple):
@@ -192,7 +194,7 @@ class _Above(NamedTuple):
 
 
 def _above(low: Array, high: Array, weight: Array, width: float) -> _Above:
-    """Per entry of ``low``: weighted sums of ``clip((high - low) / width, 0, 1)`` and of ``(high - low)_+``."""
+    """Return, for each ``low``, weighted sums of ``clip((high - low) / width, 0, 1)`` and of ``(high - low)_+``."""
     order = np.argsort(high)
     placed, weight = high[order], weight[order]
     count, mass = _prefix(weight), _prefix(weight * placed)
@@ -202,13 +204,13 @@ def _above(low: Array, high: Array, weight: Array, width: float) -> _Above:
         return _Above(count[-1] - count[start], hinge)
     full = np.searchsorted(placed, low + width, side="left")
     part = (mass[full] - mass[start]) - low * (count[full] - count[start])
-    # Rounding of the prefix sums must not push a share out of its range.
+    # Rounding errors of the prefix sums could exceed the range.
     part = np.clip(part / width, 0.0, count[full] - count[start])
     return _Above(count[-1] - count[full] + part, hinge)
 
 
 class _Band:
-    """For each entry of ``low``: the weighted sum of values over the entries of ``high`` in ``(low, low + width)``.
+    """Weighted sums of values over the entries of ``high`` in ``(low, low + width)``, for each entry of ``low``.
 
     Values are summed along their last axis.
     """

@@ -1,4 +1,4 @@
-"""Loops compiled once per machine: the cache on disk, the notice while it is filled, and a choice by argument type."""
+"""Compilation of loops with numba: cache on disk, notice during compilation, and dispatch by argument type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from numba import njit, typeof, types
 from numba.extending import overload
 
-# Sums may be reordered, so that they use vector instructions; infinities and NaN keep their meaning.
+# Sums may be reordered to use vector instructions; infinities and NaN are handled correctly.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 
 
@@ -24,9 +24,10 @@ _COMPILING = threading.Lock()
 
 
 def run(loop: Callable[..., Any], *args: Any) -> Any:
-    """Call a loop; compile it first if this machine has not done so for arguments of these types.
+    """Call a loop; compile it first if there is no compiled version for the types of the arguments.
 
-    Arrays that a loop only reads count as read-only, so that one compiled version serves memory-mapped ones too.
+    Arrays that a loop only reads are declared read-only, so that the compiled version also accepts memory-mapped
+    arrays.
     """
     kinds = (loop, *map(typeof, args))
     compiled = _READY.get(kinds)
@@ -44,14 +45,15 @@ def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Cal
     notice = threading.Timer(1.0, _say_compiling)
     notice.daemon = True
     notice.start()
-    # A given signature: otherwise a call would compile for its exact types again, instead of converting.
+    # With an explicit signature, arguments are converted instead of triggering another compilation for their exact
+    # types.
     try:
         found: Callable[..., Any] = njit([signature], cache=True, nogil=True, **_FAST)(loop)
         return found
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
-        # No directory can hold the cache: each process compiles for itself.
+        # There is no writable cache directory: the loop is compiled in each process.
         result: Callable[..., Any] = njit([signature], nogil=True, **_FAST)(loop)
         return result
     finally:
@@ -60,7 +62,7 @@ def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Cal
 
 def _say_compiling() -> None:
     if sys.stderr.isatty():
-        sys.stderr.write("rocmax: compiling a loop for this machine; this happens once and takes a few seconds\n")
+        sys.stderr.write("rocmax: compiling a loop for this machine; this is done once and takes a few seconds\n")
         sys.stderr.flush()
 
 
@@ -73,7 +75,7 @@ def _read_only(kind: types.Type) -> types.Type:
 
 
 def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function a loop that writes into the named arrays."""
+    """Register a function as a loop that writes to the named arrays."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _WRITTEN[function] = frozenset(written)
@@ -83,7 +85,7 @@ def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
-    """Return an operation that compiles to one of two functions, by the type of its first argument."""
+    """Return an operation that compiles to one of two functions, depending on the type of its first argument."""
 
     def operation(*_: Any) -> Any:
         raise NotImplementedError("for compiled code only")

@@ -1,4 +1,4 @@
-"""What a streaming method works on, and what it has to offer."""
+"""Data structures and interface of the streaming methods."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rocmax._sparse import canonical_csr
 from rocmax._typing import Array, RowNumbers
 from rocmax.streaming.sampling import reservoir
 
-# Steps between returns to Python: short enough to be interrupted, long enough to cost nothing. A row that meets a
-# buffer counts for as many steps as the buffer holds rows.
+# Number of steps between returns to Python: small enough for interrupts, large enough for a negligible overhead. A row
+# that is compared with a buffer counts as one step per row of the buffer.
 BLOCK = 1 << 16
 
 
 @dataclass
 class RowBlock:
-    """The rows at hand: those that a method remembers, then the new ones.
+    """Rows of one pass: the stored rows, followed by the new rows.
 
     Parameters
     ----------
     X : ndarray or CSR matrix
         Rows.
     positive : ndarray of bool
-        Their labels.
+        Labels of the rows.
     new : ndarray of int
-        Numbers of the new rows.
+        Indices of the new rows.
     buffers : ndarray of int of shape (2, capacity)
-        Numbers of the remembered rows: of negatives, of positives.
+        Indices of the stored rows: negatives first, then positives.
     seen : ndarray of int of shape (2,)
-        How many rows of each class have come so far; the first ``min(seen, capacity)`` places of a buffer are in use.
+        Number of rows of each class so far; the first ``min(seen, capacity)`` entries of a buffer are used.
     rng : numpy.random.Generator
-        Source of all draws.
+        Random generator.
     uniform : bool
-        Whether a pass draws pairs from all rows at hand, instead of pairing each new row once.
+        Whether a pass draws pairs from all rows instead of pairing each new row once.
     """
 
     X: Any
@@ -54,13 +54,13 @@ class RowBlock:
         self.loop_form = loop_form(self.X)
 
     def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
-        """Yield the numbers of the new rows in random order, block by block."""
+        """Yield blocks of indices of the new rows, in random order."""
         order, size = self.rng.permutation(self.new), max(BLOCK // steps_per_row, 1)
         for start in range(0, order.size, size):
             yield order[start : start + size]
 
     def remember(self) -> None:
-        """Let the new rows into the buffers, as uniform samples of all rows of their class."""
+        """Update the buffers, which are uniform samples of all rows of each class, with the new rows."""
         capacity = self.buffers.shape[1]
         is_positive = self.positive[self.new]
         for own, new in enumerate((self.new[~is_positive], self.new[is_positive])):
@@ -71,25 +71,25 @@ class RowBlock:
 
 
 class Method(Protocol):
-    """A streaming method: weights that change with each row or pair."""
+    """Interface of a streaming method."""
 
     def epoch(self, stream: RowBlock) -> None:
         """Make one pass over the new rows."""
 
     def weights(self) -> Array:
-        """Return the weights of the model: averaged, if the method averages."""
+        """Return the weights of the model, averaged if the method uses averaging."""
 
 
 @dataclass
 class Memory:
-    """Rows that outlive a call of ``partial_fit``: up to ``capacity`` of each class."""
+    """Rows stored between calls of ``partial_fit``: up to ``capacity`` rows of each class."""
 
     capacity: int
     seen: RowNumbers = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
     rows: Any = None
 
     def stream(self, X: Any, positive: NDArray[np.bool_], rng: np.random.Generator, uniform: bool) -> RowBlock:
-        """Put the remembered rows before the new ones."""
+        """Return a block with the stored rows followed by the new rows."""
         held = np.minimum(self.seen, self.capacity)
         buffers = np.zeros((2, self.capacity), dtype=np.int64)
         buffers[0, : held[0]] = np.arange(held[0])
@@ -101,14 +101,14 @@ class Memory:
         return RowBlock(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
 
     def keep(self, stream: RowBlock) -> None:
-        """Remember the rows that the buffers name now."""
+        """Store the rows of the current buffers."""
         held = np.minimum(stream.seen, self.capacity)
         self.seen = stream.seen
         self.rows = stream.X[np.concatenate([stream.buffers[0, : held[0]], stream.buffers[1, : held[1]]])]
 
 
 def loop_form(X: Any) -> Any:
-    """Return a matrix as compiled loops take it: C-ordered array, or CSR parts without duplicates."""
+    """Return a matrix in the format of the compiled loops: C-ordered array, or CSR arrays without duplicates."""
     if not sparse.issparse(X):
         return np.ascontiguousarray(X)
     X = canonical_csr(X)
@@ -116,13 +116,13 @@ def loop_form(X: Any) -> Any:
 
 
 def mean_squared_length(rows: Any) -> float:
-    """Return the mean of ``|x|^2`` over rows."""
+    """Return the mean of ``|x|^2`` over the rows."""
     values = rows.data if sparse.issparse(rows) else rows
     return float(np.square(values, dtype=np.float64).sum() / rows.shape[0])
 
 
 def _stack(old: Any, new: Any) -> Any:
-    """Stack rows in the format of the new ones."""
+    """Stack rows in the format of the new rows."""
     if sparse.issparse(new):
         return sparse.vstack([sparse.csr_array(old), new], format="csr")
     return np.vstack([old.toarray() if sparse.issparse(old) else old, new])

@@ -1,4 +1,4 @@
-"""OAM and CBR: each row meets a buffer of rows of the other class."""
+"""OAM and CBR: each row is compared with a buffer of rows of the other class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rocmax.streaming.base import RowBlock
 
 @dataclass
 class ReservoirSteps:
-    r"""OAM: hinge steps against uniform samples of the other class.
+    r"""OAM: hinge steps on pairs with uniform samples of the other class.
 
     With :math:`z = y (x - x')` for each :math:`x'` in the buffer, and :math:`C_t = C \max(1, n'/\mathrm{capacity})`
     where :math:`n'` is the number of rows of the other class so far.
@@ -24,9 +24,9 @@ class ReservoirSteps:
     C : float
         Weight of the loss.
     sequential : bool
-        One passive-aggressive step after the other,
-        :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`; otherwise one step along the
-        gradient, :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
+        Whether to take a passive-aggressive step for each pair in turn,
+        :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`; otherwise one gradient
+        step, :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
     """
 
     n_features: int
@@ -38,12 +38,12 @@ class ReservoirSteps:
         self._w = np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Visit the new rows once, in random order."""
+        """Process the new rows once, in random order."""
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows, stream.rng.random(rows.size))
 
     def steps(self, stream: RowBlock, rows: RowNumbers, draws: Array) -> None:
-        """Take the steps of the given rows; the draws from [0, 1) decide on their places in the buffers."""
+        """Take the steps for the given rows; the draws from [0, 1) determine their positions in the buffers."""
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import buffer_steps
 
@@ -60,9 +60,9 @@ class ReservoirSteps:
 
 @dataclass
 class ConfidenceSteps:
-    r"""CBR: soft confidence-weighted steps against the last rows of the other class.
+    r"""CBR: soft confidence-weighted steps on pairs with the last rows of the other class.
 
-    The weights are normal, :math:`N(\mu, \Sigma)`. With :math:`z = y (x - x')`, :math:`m = \mu \cdot z`,
+    The weights are normally distributed, :math:`N(\mu, \Sigma)`. With :math:`z = y (x - x')`, :math:`m = \mu \cdot z`,
     :math:`v = z^\top \Sigma z`, :math:`\psi = 1 + \phi^2/2`, :math:`\xi = 1 + \phi^2`, and if :math:`m < \phi \sqrt v`:
 
     .. math::
@@ -77,11 +77,11 @@ class ConfidenceSteps:
     n_features : int
         Number of weights.
     C : float
-        Bound on the step.
+        Upper bound on the step.
     phi : float
-        Quantile of the normal distribution at the wanted confidence.
+        Quantile of the normal distribution for the given confidence.
     full : bool
-        Whether :math:`\Sigma` is a matrix, or its diagonal only.
+        Whether :math:`\Sigma` is a full matrix or diagonal.
     """
 
     n_features: int
@@ -96,12 +96,12 @@ class ConfidenceSteps:
         self._covariance = np.eye(self.n_features) if self.full else np.ones(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Visit the new rows once, in random order."""
+        """Process the new rows once, in random order."""
         for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
             self.steps(stream, rows)
 
     def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
-        """Take the steps of the given rows."""
+        """Take the steps for the given rows."""
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import confidence_steps
 

@@ -1,9 +1,9 @@
-"""Compiled loops: free functions on arrays, for what is sequential by nature.
+"""Compiled loops for sequential algorithms, as functions on arrays.
 
 A matrix is a two-dimensional array, or the tuple ``(data, indices, indptr)`` of a CSR matrix with sorted indices.
-Each method is written once, on a few operations on rows that exist for both kinds; its cost per step is
-proportional to the stored values of the rows. Everything compiled lives in this file, because the cache on disk
-notices changes of the file that holds a loop, and of no other.
+Each method is implemented once, based on a few row operations that exist for both formats. The cost of a step is
+proportional to the number of stored values of the rows. All compiled code is in this file, because the cache on disk
+detects only changes of the file that contains a loop.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from numba.extending import intrinsic
 
 from rocmax.streaming._compile import _FAST, _loop, _on_covariance, _on_rows
 
-# An index of unsigned type needs no test for a negative one, which would cost as much as the arithmetic.
+# Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.
 _uint, _ONE = np.uint64, np.uint64(1)
 
-# Below this scale the weights are multiplied out: the average is a difference that loses as many digits.
+# Scale below which the weights are rescaled: the average is a difference, and its rounding error grows as the scale
+# decreases.
 _SMALLEST = 1e-4
-# Rows are asked for this many steps before they are used: about the time that main memory takes. That saves up to half
-# of the time, and costs nothing where the rows are in the cache: benchmarks/solvers/row_prefetch.py.
+# Rows are prefetched this number of steps before they are used, about the latency of main memory. This saves up to half
+# of the time, and has no overhead if the rows are in the cache: benchmarks/solvers/row_prefetch.py.
 _AHEAD = 4
-_LINE = 8  # numbers of double precision in a cache line
-_MOST_LINES = 16  # of a long row, the processor itself fetches the rest in time
+_LINE = 8  # double-precision numbers in a cache line
+_MOST_LINES = 16  # the rest of a long row is prefetched by the processor
 
 
 @intrinsic
 def _prefetch(_, array, index):
-    """Ask for the cache line that holds ``array[index]``, without waiting for it."""
+    """Prefetch the cache line that contains ``array[index]``."""
 
     def generate(context, builder, signature, args):
         start = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -54,7 +55,7 @@ def _dense_fetch(X, i):
 def _csr_fetch(X, i):
     data, indices, indptr = X
     start, last = _uint(indptr[i]), _uint(indptr[i + _ONE]) - _ONE
-    # An address outside of the arrays does no harm, and a test for it would.
+    # Prefetching an address out of bounds is harmless, and a check would take time.
     _prefetch(data, start)
     _prefetch(data, start + _uint(_LINE))
     _prefetch(data, last)
@@ -145,7 +146,7 @@ def _dense_pair_squared(X, i, j, work):
 
 
 def _csr_pair_squared(X, i, j, work):
-    # Not |x_i|^2 + |x_j|^2 - 2 x_i.x_j: for nearly equal rows that is rounding noise, and a step divides by it.
+    # Not |x_i|^2 + |x_j|^2 - 2 x_i.x_j, which is dominated by rounding error for nearly equal rows; steps divide by it.
     data, indices, indptr = X
     total = 0.0
     for k in range(indptr[i], indptr[i + _ONE]):
@@ -200,16 +201,16 @@ def _csr_pair_values(X, i, j, index, value):
 pair_dot = _on_rows(_dense_pair_dot, _csr_pair_dot)
 pair_squared = _on_rows(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
 pair_add_both = _on_rows(_dense_pair_add_both, _csr_pair_add_both)
-pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills places and values of x_i - x_j, returns a count
+pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills indices and values of x_i - x_j, returns a count
 
 
-# The weights are scale * v, and the sum of the iterates to be averaged is weight * v - u: a shrink changes one number,
-# averaging changes one number, and a step changes v and u only where the rows have values.
+# The weights are scale * v, and the sum of the averaged iterates is weight * v - u. Shrinking and averaging each change
+# one number, and a step changes v and u only at the stored values of the rows.
 
 
 @njit(**_FAST)
 def _multiply_out(v, u, scale, weight):
-    """Make ``v`` the weights themselves, and ``u`` minus the sum of the iterates."""
+    """Rescale so that ``v`` are the weights and ``u`` is minus the sum of the iterates."""
     for k in range(v.size):
         u[k] -= weight * v[k]
         v[k] *= scale
@@ -217,7 +218,7 @@ def _multiply_out(v, u, scale, weight):
 
 @_loop("first", "second")
 def choose_pairs(draws, positives, negatives, first, second):
-    """Turn the upper half of each 64 random bits into a positive, the lower one into a negative."""
+    """Choose a positive from the upper half and a negative from the lower half of each 64 random bits."""
     half = _uint(32)
     for k in range(draws.size):
         upper, lower = draws[k] >> half, draws[k] & _uint(0xFFFFFFFF)
@@ -303,7 +304,7 @@ def saddle_steps(X, positive, rows, v, u, t, scale, weight, total, a, b, alpha, 
 
 @_loop("buffers", "seen", "w", "work", "late")
 def buffer_steps(X, positive, rows, draws, buffers, seen, w, work, late, C, sequential):
-    """Take OAM steps on the given rows, against reservoirs of row numbers: ``buffers[1]`` of positives."""
+    """Take OAM steps on the given rows, with reservoirs of row indices; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]
     for k in range(rows.size):
         i, own = _uint(rows[k]), 1 if positive[rows[k]] else 0
@@ -326,7 +327,7 @@ def buffer_steps(X, positive, rows, draws, buffers, seen, w, work, late, C, sequ
         for place in range(n_late):
             row_add(X, _uint(late[place]), -sign * largest, w)
         seen[own] += 1
-        # The n-th row of its class stays with probability capacity / n, in place of a random one.
+        # The n-th row of its class replaces a random row with probability capacity / n.
         slot = seen[own] - 1 if seen[own] <= capacity else int(draws[k] * seen[own])
         if slot < capacity:
             buffers[own, slot] = rows[k]
@@ -372,7 +373,7 @@ covariance_update = _on_covariance(_diagonal_update, _full_update)
 
 @_loop("buffers", "seen", "mean", "covariance", "index", "value", "product")
 def confidence_steps(X, positive, rows, buffers, seen, mean, covariance, index, value, product, C, phi):
-    """Take CBR steps on the given rows, against the last row numbers of each class: ``buffers[1]`` of positives."""
+    """Take CBR steps on the given rows, with the last row indices of each class; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]
     psi, xi = 1.0 + phi * phi / 2.0, 1.0 + phi * phi
     for k in range(rows.size):

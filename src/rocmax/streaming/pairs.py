@@ -31,9 +31,9 @@ class PairSteps:
     rskip : int
         Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
     askip : int
-        Number of steps between two iterates that enter the average.
+        Number of steps between two iterates that are added to the average.
     average_from : float, default=0.0
-        Iterates count from the step after this one; infinity for no average.
+        Number of the step after which averaging starts; infinity for no average.
     """
 
     n_features: int
@@ -51,7 +51,7 @@ class PairSteps:
         self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Take as many steps as there are new rows, if there are rows of both classes."""
+        """Take one step per new row if there are rows of both classes."""
         positives, negatives = np.flatnonzero(stream.positive), np.flatnonzero(~stream.positive)
         if not (positives.size and negatives.size):
             return
@@ -64,7 +64,7 @@ class PairSteps:
 
     def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:
         """Take one step for each of the given pairs of a positive and a negative."""
-        # Here, because numba takes as long to import as many a fit.
+        # Imported here because the import of numba takes longer than many fits.
         from rocmax.streaming._compile import run
         from rocmax.streaming.loops import pair_steps
 
@@ -77,6 +77,6 @@ class PairSteps:
         )  # fmt: skip
 
     def weights(self) -> Array:
-        """Return the average, or the last iterate while there is none."""
+        """Return the average, or the last iterate if averaging has not started."""
         _, scale, weight, count = self._state
         return (weight * self._v - self._u) / count if count else scale * self._v

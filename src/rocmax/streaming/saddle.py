@@ -1,4 +1,4 @@
-"""SOLAM: the squared loss on pairs as a saddle point, one row at a time."""
+"""SOLAM: stochastic steps on a saddle-point formulation of the squared loss on pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SaddlePoint:
         self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Visit the new rows once, in random order."""
+        """Process the new rows once, in random order."""
         for rows in stream.shuffled_blocks():
             self.steps(stream, rows)
 

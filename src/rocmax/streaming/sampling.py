@@ -1,4 +1,4 @@
-"""Which rows come next: batches of a stream, samples of it in bounded memory, and random pairs."""
+"""Sampling of rows: batches of a stream, reservoir samples and random pairs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rocmax._typing import Bools, RowNumbers
 
 
 class Buffer:
-    """Rows of a stream, handed on in batches of one size; what is left over waits for more.
+    """Buffer that splits a stream of rows into batches of fixed size.
 
     Parameters
     ----------
     size : int
-        Rows in a batch.
+        Number of rows in a batch.
     """
 
     def __init__(self, size: int) -> None:
@@ -30,22 +30,22 @@ class Buffer:
         return self._y.size
 
     def push(self, X: Any, y: Bools) -> Iterator[tuple[Any, Bools]]:
-        """Add rows and return the batches that are full now."""
+        """Add rows and return an iterator over the full batches."""
         if len(self):
             X, y = stack([self._X, X]), np.concatenate([self._y, y])
         end = y.size - y.size % self._size
-        # Copies: the caller's arrays are the caller's.
+        # Copies, because the caller may modify the arrays.
         self._X, self._y = X[end:].copy(), y[end:].copy()
         return ((X[i : i + self._size], y[i : i + self._size]) for i in range(0, end, self._size))
 
 
 class Reservoir:
-    """A uniform sample of all rows seen, in bounded memory.
+    """Uniform sample of all rows seen, in bounded memory.
 
     Parameters
     ----------
     size : int
-        Largest number of rows kept.
+        Maximum number of rows in the sample.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Reservoir:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        # Rows as they came, and which of them make up the sample: copies are made when there are many, not for each.
+        # Rows in order of arrival, and the indices of the sample. Rows are copied only when many have been replaced.
         self._parts: list[tuple[Any, Bools]] = []
         self._n_rows = 0
         self._kept: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -69,17 +69,17 @@ class Reservoir:
         return self._kept.size
 
     def add(self, X: Any, y: Bools, rng: np.random.RandomState) -> None:
-        """Show rows to the sample."""
+        """Update the sample with new rows."""
         place = np.arange(self.seen, self.seen + y.size)
         full = place >= self._size
-        # The row that is number t, counted from 0, comes to a random place of t + 1, and stays if that is one of ours.
+        # Row t, counted from 0, is assigned a random position of t + 1, and is kept if the position is in the sample.
         place[full] = (rng.random_sample(int(full.sum())) * (place[full] + 1)).astype(np.intp)
         self.seen += y.size
         new = np.flatnonzero(place < self._size)
         if not new.size:
             return
         self._kept = np.resize(self._kept, min(self.seen, self._size))
-        # Of several rows for one place the last one stays, as if they had come one by one.
+        # If several rows have the same position, the last one is kept, as in sequential processing.
         self._kept[place[new]] = self._n_rows + np.arange(new.size)
         self._parts.append((X[new], y[new]))
         self._n_rows += new.size
@@ -96,7 +96,7 @@ class Reservoir:
 
 
 def stack(parts: list[Any]) -> Any:
-    """Put rows below each other: as CSR if some of them are sparse, as those may be too many to be made dense."""
+    """Stack rows vertically, as CSR if one of the parts is sparse."""
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
     return np.concatenate(parts)
@@ -112,18 +112,18 @@ def uniform_pairs(
     Parameters
     ----------
     positives, negatives : ndarray of int
-        Row numbers of both classes.
+        Row indices of both classes.
     size : int
         Number of pairs.
     rng : numpy.random.Generator
-        Source of the draws.
+        Random generator.
 
     Returns
     -------
     first, second : ndarray of int
-        Row numbers of the positives and of the negatives.
+        Row indices of the positives and of the negatives.
     """
-    # NumPy's own bounded integers would take a sixth of the time of an epoch on sparse rows.
+    # NumPy's bounded integers would take a sixth of the time of an epoch on sparse rows.
     from rocmax.streaming._compile import run
     from rocmax.streaming.loops import choose_pairs
 
@@ -137,24 +137,24 @@ def pairs_with_new_rows(
 ) -> tuple[RowNumbers, RowNumbers]:
     """Pair every new row once, in random order, with a random row of the other class.
 
-    Over the draws each pair that holds a new row is as likely as any other with a new row of that class, and no
-    new row is left out, however short the block.
+    Each pair with a new row has the same probability as any other pair with a new row of this class, and every new row
+    is used once.
 
     Parameters
     ----------
     new : ndarray of int
-        Numbers of the new rows.
+        Indices of the new rows.
     positive : ndarray of bool
-        Labels of all rows at hand.
+        Labels of all rows.
     positives, negatives : ndarray of int
-        Row numbers of both classes; neither may be empty.
+        Row indices of both classes; neither may be empty.
     rng : numpy.random.Generator
-        Source of the draws.
+        Random generator.
 
     Returns
     -------
     first, second : ndarray of int
-        Row numbers of the positives and of the negatives.
+        Row indices of the positives and of the negatives.
     """
     anchor = rng.permutation(new)
     first, second = uniform_pairs(positives, negatives, anchor.size, rng)
@@ -163,28 +163,28 @@ def pairs_with_new_rows(
 
 
 def reservoir(held: RowNumbers, seen: int, new: RowNumbers, capacity: int, rng: np.random.Generator) -> RowNumbers:
-    """Return a uniform sample of a stream, from the one held so far and the rows that came since.
+    """Return a uniform sample of a stream, given the previous sample and the new rows.
 
-    Vitter's algorithm R: the n-th row of the stream takes a random place with probability ``capacity / n``. The start
-    of a stream is sampled at once.
+    This is Vitter's algorithm R: the n-th row of the stream replaces a random row with probability ``capacity / n``.
+    The first block is sampled directly.
 
     Parameters
     ----------
     held : ndarray of int
-        Row numbers held so far: ``min(seen, capacity)`` of them.
+        Row indices of the previous sample, of size ``min(seen, capacity)``.
     seen : int
-        Number of rows that have come before.
+        Number of previous rows.
     new : ndarray of int
-        Row numbers, in the order in which they come.
+        Row indices of the new rows, in order of arrival.
     capacity : int
-        Largest number of rows to hold.
+        Maximum size of the sample.
     rng : numpy.random.Generator
-        Source of the draws.
+        Random generator.
 
     Returns
     -------
     ndarray of int
-        Row numbers held now.
+        Row indices of the new sample.
     """
     if seen == 0 and new.size > capacity:
         return rng.choice(new, capacity, replace=False, shuffle=False)
@@ -193,6 +193,6 @@ def reservoir(held: RowNumbers, seen: int, new: RowNumbers, capacity: int, rng: 
     rest = new[room:]
     slot = (rng.random(rest.size) * (seen + room + 1 + np.arange(rest.size))).astype(np.int64)
     chosen = slot < capacity
-    # Of several rows for one place the last one stays, as if they had come one by one.
+    # If several rows have the same position, the last one is kept, as in sequential processing.
     sample[slot[chosen]] = rest[chosen]
     return sample

@@ -68,7 +68,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that the penalty affects all of them equally.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights; a weight is equivalent to a number of copies of the row.
 

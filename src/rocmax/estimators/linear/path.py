@@ -126,7 +126,7 @@ def partial_auc_path(
     X : array-like or CSR matrix of shape (n_samples, n_features)
         Training rows; the features should have a common scale.
     y : array-like of shape (n_samples,)
-        Class labels, of any type; there must be two classes.
+        Two classes, of any type.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=0.1

@@ -42,7 +42,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows, standardized or scaled to unit length.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
 
         Returns
         -------

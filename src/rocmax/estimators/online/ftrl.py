@@ -174,7 +174,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that the penalty affects all of them equally.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
 
         Returns
         -------

@@ -177,7 +177,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
         y : array-like of shape (n_samples,)
-            Class labels, of any type; there must be two classes.
+            Two classes, of any type.
 
         Returns
         -------
