@@ -1,7 +1,7 @@
-"""Kernel machines and the papers' rivals next to the papers' tables.
+"""Kernel machines and baselines next to the papers' tables.
 
 ``table2``: ten-fold AUC on the sets of Rakotomamonjy (2004), best over a grid, as in its Table 2.
-``table4``: partial AUC [0.02, 0.05] of the rivals in Narasimhan and Agarwal (2017), Table 4.
+``table4``: partial AUC [0.02, 0.05] of the baselines in Narasimhan and Agarwal (2017), Table 4.
 ``spectf``: RankBoost on the set whose figure in Table 2 has no spread, by rounds and ways to split.
 ``speed``: an exact fit on all pairs of 5,000 x 20 rows next to scikit-learn's ``SVC``.
 """
@@ -172,7 +172,7 @@ def spectf() -> str:
 # Table 4 of Narasimhan and Agarwal (2017)
 
 
-def rivals(rounds: int) -> dict[str, list[Any]]:
+def baselines(rounds: int) -> dict[str, list[Any]]:
     """Return the candidates of each method, of which a held-out part of the training rows chooses one."""
     Cs = [10.0**power for power in range(-2, 3)]
     return {
@@ -194,7 +194,7 @@ def split_score(name: str, method: str, seed: int) -> float:
         _, X, y = load_real(name)
     train, test = train_test_split(np.arange(y.size), train_size=0.7, stratify=y, random_state=seed)
     train = np.random.default_rng(seed).permutation(train)[:TRAIN_ROWS]
-    candidates = rivals(100 if name == "letter" else 25)[method]
+    candidates = baselines(100 if name == "letter" else 25)[method]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if len(candidates) > 1:
@@ -214,7 +214,7 @@ def table4(cache: Cache) -> str:
     for name in ("a9a", "ijcnn1", "letter"):
         if not (data_directory() / f"{name}.npz").exists():
             continue
-        for method in rivals(1):
+        for method in baselines(1):
             scores = [
                 cache.get(f"table4 {name} {method} {s}", lambda s=s, n=name, m=method: split_score(n, m, s))
                 for s in range(N_SPLITS)
@@ -293,7 +293,7 @@ def main(arguments: list[str] | None = None) -> None:
         "table4": lambda: table4(cache),
     }
     sections = [work[part]() for part in options.parts]
-    publish("kernels", "Kernel machines and the papers' rivals", [NOTE, *sections])
+    publish("kernels", "Kernel machines and baselines", [NOTE, *sections])
 
 
 if __name__ == "__main__":

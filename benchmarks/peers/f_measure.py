@@ -66,12 +66,12 @@ def cell(name: str, seed: int, rows: int) -> dict:
     return {"set": name, "seed": seed, "rows": rows, "scores": scores}
 
 
-def report(cells: list[dict], ours: str, rival: str) -> str:
+def report(cells: list[dict], ours: str, baseline: str) -> str:
     """Return a table of two methods."""
     rows, ahead, behind, same = [], 0, 0, 0
     names = [name for name in SETS if any(c["set"] == name for c in cells)]
     for name in names:
-        pairs = np.array([[c["scores"][ours], c["scores"][rival]] for c in cells if c["set"] == name])
+        pairs = np.array([[c["scores"][ours], c["scores"][baseline]] for c in cells if c["set"] == name])
         gain = pairs[:, 0] - pairs[:, 1]
         error = gain.std(ddof=1) / np.sqrt(gain.size) if gain.size > 1 else np.nan
         # One split that differs has a mean of exactly one standard error, but for rounding.
@@ -79,7 +79,7 @@ def report(cells: list[dict], ours: str, rival: str) -> str:
         same += not gain.any()
         mean = pairs.mean(axis=0)
         rows.append([name, str(gain.size), f"{mean[0]:.4f}", f"{mean[1]:.4f}", f"{gain.mean():+.4f} ± {error:.4f}"])
-    table = markdown(["set", "splits", ours, f"{rival}, best threshold", "difference"], rows)
+    table = markdown(["set", "splits", ours, f"{baseline}, best threshold", "difference"], rows)
     return (
         f"{table}\n\nAhead by more than one standard error in {ahead}, behind in {behind} of {len(names)} sets; "
         f"the same on every split in {same}."

@@ -1,4 +1,4 @@
-"""Test partial AUC of the default fit against its rivals, each with its C chosen by the same inner folds.
+"""Test partial AUC of the default fit compared with baselines, each with C chosen on the same inner folds.
 
 One cell is a data set, a seed and a window: rows (at most ``--rows``) are split 2/3 to 1/3, features standardised on
 the training part, every method tuned on the same five stratified folds of it and scored on the rest. Scores are kept
@@ -68,8 +68,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray] | None:
         return X.astype(np.float64), (z["label"] == label).astype(int)
 
 
-def rivals(window: tuple[float, float]) -> dict[str, object]:
-    """Return the rivals and, by their kind, the grid of C."""
+def baselines(window: tuple[float, float]) -> dict[str, object]:
+    """Return the baselines and, by their kind, the grid of C."""
     wide, svm = [0.01, 0.1, 1.0, 10.0], [1.0, 100.0]
     return {
         "logistic": (LogisticRegression(max_iter=1000), wide),
@@ -101,12 +101,12 @@ def cell(name: str, window: tuple[float, float], seed: int, rows: int, methods: 
     scoring = make_scorer("partial_auc", min_fpr=window[0], max_fpr=window[1])
     scores = {}
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rivals collapse or stop early here, and their scores show it
+        warnings.simplefilter("ignore")  # baselines may collapse or stop early, which their scores show
         for method in methods:
             if method == "auto":
                 model = PartialAUCClassifierCV(*window, cv=folds)
             else:
-                estimator, grid = rivals(window)[method]
+                estimator, grid = baselines(window)[method]
                 model = GridSearchCV(estimator, {"C": grid}, scoring=scoring, cv=folds)
             decision = model.fit(X, y).decision_function(X_test)
             scores[method] = partial_auc_score(y_test, decision, min_fpr=window[0], max_fpr=window[1])
@@ -158,16 +158,16 @@ def forget(methods: list[str]) -> None:
 
 
 def report() -> str:
-    """Return the table: mean of auto, and its paired difference to each rival with a standard error."""
+    """Return the table: mean of auto, and its paired difference to each baseline with a standard error."""
     groups: dict[tuple, list[dict]] = {}
-    methods = list(rivals(WINDOWS[0]))
+    methods = list(baselines(WINDOWS[0]))
     for c in read():
         if not {"auto", *methods} <= c["scores"].keys():
             continue
         groups.setdefault((c["set"], tuple(c["window"])), []).append(c)
     lines = [
-        "# Test partial AUC of `PartialAUCClassifierCV` and its rivals", "",
-        "Mean over seeds for auto; then auto minus each rival, with the standard error of the paired difference. "
+        "# Test partial AUC of `PartialAUCClassifierCV` and baselines", "",
+        "Mean over seeds for auto; then auto minus each baseline, with the standard error of the paired difference. "
         "**Bold**: auto is behind by more than one standard error.", "",
         "| set | rows | seeds | window | auto | " + " | ".join(methods) + " |",
         "|---" * (5 + len(methods)) + "|",
@@ -199,8 +199,8 @@ def report() -> str:
     n = judged  # a single seed has no standard error
     lines += [
         "",
-        f"Of {n} rows with at least two seeds: behind no rival by more than one standard error in {beaten_by_none}, "
-        f"ahead of every rival by more than one in {ahead_of_all}.",
+        f"Of {n} rows with at least two seeds: behind no baseline by more than one standard error in {beaten_by_none}, "
+        f"ahead of every baseline by more than one in {ahead_of_all}.",
         "",
     ]
     lines += [f"- against {m}: ahead in {ahead[m]}, behind in {behind[m]} of {n}" for m in methods]
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=6000, help="largest number of rows taken of a set")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--report", action="store_true", help="only write the table")
-    methods = ["auto", *rivals(WINDOWS[0])]
+    methods = ["auto", *baselines(WINDOWS[0])]
     parser.add_argument("--only", nargs="+", choices=methods, default=methods, help="methods to run")
     parser.add_argument("--forget", nargs="+", choices=methods, default=[], help="methods to run anew")
     args = parser.parse_args()
