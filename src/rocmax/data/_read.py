@@ -1,4 +1,4 @@
-"""The public readers: from a file or a data frame to features and labels, whole or in batches."""
+"""Public readers of files and data frames, as a whole or in batches."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rocmax.data._table_source import Kind, Table, TableSource, _check_sizes
 
 
 def read_columns(path: Any, *, delimiter: str | None = None) -> list[str] | None:
-    """Return the names of the columns of a file; None for svmlight, which has no names.
+    """Return the column names of a file, or None for an svmlight file, which has no column names.
 
     Parameters
     ----------
     path : str, Path or data frame
-        As in :func:`read_table`.
+        Table, as in :func:`read_table`.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
 
     Returns
     -------
     list of str or None
-        The names, in order.
+        Column names, in order.
     """
     return TableSource(path, delimiter=delimiter).columns
 
@@ -45,22 +45,22 @@ def read_table(
     ----------
     path : str, Path or data frame
         A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst). A DataFrame of pandas or polars is taken too.
+        (.gz, .bz2, .zst). A pandas or polars DataFrame is also accepted.
     target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
+        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
     columns : sequence of str, default=None
-        The features to read, in this order. None takes all columns but the target.
+        Features to read, in this order. If None, all columns except the target are read.
     types : dict, default=None
-        "number" or "text" for columns whose type is not to be guessed.
+        "number" or "text" for columns whose type should not be inferred.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
     n_features : int, default=None
-        Number of features of an svmlight file. None takes the largest index.
+        Number of features of an svmlight file. If None, the largest index is used.
     zero_based : bool, default=False
-        Whether an svmlight file counts its features from 0, not 1.
+        Whether the feature indices of an svmlight file start at 0 instead of 1.
     max_bytes : int, default=None
-        A compressed file is refused if it unpacks to more than this, and parquet if its columns take more. None
-        stands for 256 MiB, or 100 times the size of the file if that is more. Other files have no limit.
+        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
+        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def read_table(
     Raises
     ------
     DataError
-        If the file cannot be used; the message names the line where there is one.
+        If the file cannot be used. The message names the line if it is known.
 
     Examples
     --------
@@ -109,34 +109,34 @@ def iter_batches(
 ) -> Iterator[Table]:
     r"""Read a file of any size in batches, in bounded memory.
 
-    With ``buffer_size`` the rows come in random order: that many rows are held, shuffled, and given out.
-    Every row comes exactly once. A file that is sorted by class needs a buffer larger than its longest run of one
-    class, or a shuffled file.
+    If ``buffer_size`` is given, the rows are returned in random order: the reader fills a buffer with that many rows,
+    shuffles it, and returns batches from it. Every row is returned exactly once. If the file is sorted by class, the
+    buffer must be larger than the longest run of one class; otherwise, shuffle the file first.
 
     Parameters
     ----------
     path : str, Path or data frame
         A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst). A DataFrame of pandas or polars is taken too.
+        (.gz, .bz2, .zst). A pandas or polars DataFrame is also accepted.
     target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
+        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
     batch_size : int, default=10000
-        Number of rows in a batch; the last one may have fewer.
+        Number of rows in a batch; the last batch may have fewer.
     buffer_size : int, default=None
-        Number of rows to hold and shuffle, at least ``batch_size``. None keeps the order of the file.
+        Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the order. Pass an int for reproducible results.
     columns : sequence of str, default=None
-        The features to read, in this order. None takes all columns but the target.
+        Features to read, in this order. If None, all columns except the target are read.
     types : dict, default=None
-        "number" or "text" for columns whose type is not to be guessed. The others are guessed from the first 4 MB of a
-        text table; a later row that does not fit is an error that names it.
+        "number" or "text" for columns whose type should not be inferred. The other types are inferred
+        from the first 4 MB of a text table; a later row with another type is an error that names the line.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
     n_features : int, default=None
-        Number of features of an svmlight file. None takes the largest index. That takes a pass of its own.
+        Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
     zero_based : bool, default=False
-        Whether an svmlight file counts its features from 0, not 1.
+        Whether the feature indices of an svmlight file start at 0 instead of 1.
 
     Yields
     ------

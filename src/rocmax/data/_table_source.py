@@ -26,14 +26,14 @@ class Table(NamedTuple):
 
 
 class TableSource:
-    """A file or a data frame whose columns are known; the header is parsed once, however often rows are read.
+    """File or data frame with known columns; the header is parsed once, even if the rows are read several times.
 
     Parameters
     ----------
     table : str, Path or data frame
-        A file, as in :func:`read_table`; or a DataFrame of pandas or polars, or a table of pyarrow.
+        File, as in :func:`read_table`; or a pandas or polars DataFrame, or a pyarrow Table.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
 
     Attributes
     ----------
@@ -89,8 +89,20 @@ class TableSource:
 
         Parameters
         ----------
-        target, columns, types, n_features, zero_based, max_bytes
-            As in :func:`read_table`.
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred.
+        n_features : int, default=None
+            Number of features of an svmlight file. If None, the largest index is used.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        max_bytes : int, default=None
+            Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file.
+            If None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no
+            limit.
 
         Returns
         -------
@@ -128,8 +140,23 @@ class TableSource:
 
         Parameters
         ----------
-        target, batch_size, buffer_size, random_state, columns, types, n_features, zero_based
-            As in :func:`iter_batches`.
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        batch_size : int, default=10000
+            Number of rows in a batch; the last batch may have fewer.
+        buffer_size : int, default=None
+            Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
+        random_state : int, numpy.random.Generator or None, default=None
+            Seed or generator of the order. Pass an int for reproducible results.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred. The other types are inferred
+            from the first 4 MB of a text table; a later row with another type is an error that names the line.
+        n_features : int, default=None
+            Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
 
         Returns
         -------
