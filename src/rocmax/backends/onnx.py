@@ -186,7 +186,7 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
     if isinstance(table, MaxAbsScaler):
         names = [str(i) for i in range(coef.size)]
         return _Linear(names, np.zeros(coef.size), coef / table.scale_, {}, constant)
-    columns = {name: list(chosen) for name, _, chosen in table.transformers_}
+    columns = {name: _column_names(table, chosen) for name, _, chosen in table.transformers_}
     numbers, texts = columns["numbers"], columns["texts"]
     weights, fill = np.zeros(0), np.zeros(0)
     if numbers:
@@ -195,6 +195,11 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
         constant -= float(weights @ scaler.mean_)
     values = _category_values(table.named_transformers_["texts"].steps, coef[len(numbers) :]) if texts else []
     return _Linear(numbers, fill, weights, dict(zip(texts, values, strict=True)), constant)
+
+
+def _column_names(table: Any, columns: Any) -> list[str]:
+    """Return column names; models saved by earlier versions store names instead of positions."""
+    return [name if isinstance(name, str) else str(table.feature_names_in_[name]) for name in columns]
 
 
 def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[tuple[list[str], Array]]:

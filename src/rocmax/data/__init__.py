@@ -1,7 +1,7 @@
-"""Input tables: csv, tsv, parquet and svmlight, plain or compressed, and data frames, whole or in batches.
+"""Readers of csv, tsv, parquet and svmlight files, plain or compressed, and of data frames, whole or in batches.
 
-Features arrive alike from every format, so that batches agree with each other and with the whole file: numbers and
-booleans as float64 with NaN for missing values, text as strings, dates as dates; svmlight as CSR matrices.
+Features have the same types for every format, so that batches agree with each other and with the whole file: float64
+with NaN for missing values for numbers and booleans, strings for text, and dates. Svmlight files give CSR matrices.
 """
 
 from __future__ import annotations

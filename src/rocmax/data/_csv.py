@@ -1,4 +1,4 @@
-"""Text tables, by pyarrow; Python's csv module finds the line where something is wrong."""
+"""Text tables, read with pyarrow; Python's csv module locates the line of an error."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rocmax._messages import Message, Parameter
 from rocmax.data._files import Bounded, Source, arrow
 from rocmax.data.errors import DataError, check_distinct
 
-# Large enough for wide rows, small against memory; a row must fit into a block.
+# Large enough for wide rows and small compared to memory; a row must fit into a block.
 BLOCK_SIZE = 1 << 22
 FIELD_BYTES = 32
 DELIMITERS = ",;\t|"
 # A header of 100,000 names of ordinary length takes a tenth of this.
 HEADER_BYTES = 1 << 24
-# Each value is looked up here, so a longer list is slower.
+# Every value is looked up in this list, so a longer list is slower.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 
 
 def header(source: Source, delimiter: str | None) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names."""
     separator = _separator(source, delimiter)
-    too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a table of text?"
+    too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a text table?"
     with source.open() as stream:
         bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
         try:
@@ -41,13 +41,13 @@ def header(source: Source, delimiter: str | None) -> list[str]:
     other = [mark for mark in DELIMITERS if mark in names[0]]
     if len(names) == 1 and other:
         raise DataError(
-            f"{source.path} has one column, {names[0]!r}, if split at {separator!r}; is the delimiter {other[0]!r}?"
+            f"{source.path} has one column, {names[0]!r}, if the delimiter is {separator!r}; is it {other[0]!r}?"
         )
     return names
 
 
 def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
-    """Return the whole file as an Arrow table; types are found from all its rows."""
+    """Return the whole file as an Arrow table; types are inferred from all rows."""
     pc = _module()
     if types:
         types = {**types, **_booleans(source, columns, types, delimiter)}
@@ -66,7 +66,7 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delim
 
 
 def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Iterator[Any]:
-    """Yield the file as Arrow batches; types that are not given are those of its first block."""
+    """Yield the file as Arrow batches; types that are not given are inferred from the first block."""
     pa, count = arrow(), 0
     declared = {**types, **_booleans(source, columns, types, delimiter)}
     guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared, delimiter)}
@@ -93,7 +93,7 @@ def _first_types(
 def _booleans(
     source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
 ) -> dict[str, Any]:
-    """Find the columns declared as numbers that hold true and false, which have to be read as such."""
+    """Return the columns declared as numbers that contain booleans, which must be read as booleans first."""
     pa = arrow()
     texts = {name: kind for name, kind in types.items() if pa.types.is_string(kind)}
     if len(texts) == len(types):
@@ -103,7 +103,7 @@ def _booleans(
 
 
 def _general(pa: Any, kind: Any) -> Any:
-    """Return the type that later blocks are likeliest to fit: 1 may be followed by 1.5, and nothing by a number."""
+    """Return a type that later blocks are likely to fit: float64 for integers and for columns without a value."""
     return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
 
 
@@ -118,7 +118,7 @@ def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[st
 
 
 class _Explained:
-    """Turns an error of pyarrow into one that names the file and the line."""
+    """Context manager that converts pyarrow errors to DataError with the file and the line."""
 
     def __init__(self, source: Source, columns: Sequence[str], delimiter: str | None) -> None:
         self.source, self.columns, self.delimiter = source, columns, delimiter
@@ -139,9 +139,9 @@ class _Explained:
             raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
         if "straddling" in text:
             raise DataError(
-                f"{self.source.path} has a row longer than {_block_size(self.source):,} bytes, the limit"
+                f"{self.source.path} has a row longer than the limit of {_block_size(self.source):,} bytes"
             ) from error
-        raise DataError(f"{self.source.path} is not a table of text: {_short(text)}") from error
+        raise DataError(f"{self.source.path} is not a text table: {_short(text)}") from error
 
     def _ragged(self, text: str) -> DataError:
         with self.source.open() as stream, suppress(csv.Error):
@@ -153,7 +153,7 @@ class _Explained:
                     return DataError(
                         f"{self.source.path}, line {rows.line_num}: {fields} where the header has {width} columns"
                     )
-        return DataError(f"{self.source.path} has a row of another length than its header: {_short(text)}")
+        return DataError(f"{self.source.path} has a row whose length differs from that of the header: {_short(text)}")
 
     def _bad_value(self, column: str, value: str) -> DataError:
         line = None
@@ -164,12 +164,12 @@ class _Explained:
         where = f"{self.source.path}, line {line}" if line else str(self.source.path)
         advice = Parameter("types", {column: "text"}, " (to read the column as text: {})")
         return DataError(
-            Message(f"{where}: column {column!r} needs numbers, as in the rows before; got {_short(value)!r}", advice)
+            Message(f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}", advice)
         )
 
     def _rows(self, stream: Any) -> Any:
-        # Bytes that are not UTF-8 may stand in another line than the fault that is looked for. Python's reader raises
-        # csv.Error for fields beyond its limit, which pyarrow reads; then the line is not known.
+        # Bytes that are not UTF-8 may be in another line than the error. Python's reader raises csv.Error for fields
+        # longer than its limit, which pyarrow can read; the line is then unknown.
         return csv.reader(_lines(stream, "surrogateescape"), delimiter=_separator(self.source, self.delimiter))
 
 
@@ -190,7 +190,7 @@ def _not_utf8(source: Source) -> DataError:
                 return DataError(
                     f"{source.path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8"
                 )
-    return DataError(f"{source.path} needs text in UTF-8; got bytes that are not")
+    return DataError(f"{source.path} must be encoded in UTF-8; got other bytes")
 
 
 def _lines(stream: Any, errors: str = "strict") -> io.TextIOWrapper:
@@ -199,12 +199,12 @@ def _lines(stream: Any, errors: str = "strict") -> io.TextIOWrapper:
 
 def _separator(source: Source, delimiter: str | None) -> str:
     if delimiter is not None and len(delimiter) != 1:
-        raise DataError(f"delimiter needs to be one character; got {delimiter!r}")
+        raise DataError(f"delimiter must be one character; got {delimiter!r}")
     return delimiter or ("\t" if source.format == "tsv" else ",")
 
 
 def _parse_options(source: Source, delimiter: str | None) -> Any:
-    # Looking for quotes first costs a hundredth of the parsing, and without them parsing is faster.
+    # Searching for quotes takes about 1 % of the parsing time, and parsing is faster without them.
     options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
     return _module().ParseOptions(delimiter=_separator(source, delimiter), **options)
 

@@ -1,4 +1,4 @@
-"""Which format a file has, and how to open it."""
+"""Detection of the format of a file, and how to open it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 class Source(NamedTuple):
-    """A file that is there, and how its name says it is to be read."""
+    """Existing file, with the format and the compression that its name indicates."""
 
     path: Path
     format: Literal["csv", "tsv", "parquet", "svmlight"]
@@ -36,7 +36,7 @@ class Source(NamedTuple):
     n_columns: int = 0
 
     def limited(self, max_bytes: int | None) -> Source:
-        """Return the source with a limit on what a compressed file may unpack to; other files have none."""
+        """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
         if self.compression is None:
             unpack_limit(0, max_bytes)
             return self
@@ -44,13 +44,13 @@ class Source(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the content, decompressed, for Python; what cannot be decompressed is a DataError."""
+        """Open the decompressed content for Python; raise DataError if it cannot be decompressed."""
         with self._unpacked() as stream:
             yield cast(BinaryIO, io.BufferedReader(stream))
 
     @contextmanager
     def native(self) -> Iterator[Any]:
-        """Open the content, unpacked, for pyarrow, which reads its own files faster than Python's."""
+        """Open the decompressed content for pyarrow, which reads its own streams faster than those of Python."""
         with self._unpacked() as stream:
             yield stream if self.limit is None else arrow().PythonFile(stream, mode="r")
 
@@ -65,34 +65,34 @@ class Source(NamedTuple):
             raise self.broken(error) from error
 
     def has_quotes(self) -> bool:
-        """Whether there may be quotes, which may hide the end of a line; a packed file is not searched."""
+        """Return whether the file may contain quotes, and so line breaks in values; True for compressed files."""
         if self.compression is not None or not self.path.is_file():
             return True
         with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(b'"') >= 0
 
     def broken(self, error: OSError) -> DataError:
-        """Say what is wrong with a file that could not be read to its end."""
+        """Return the DataError for a file that could not be read completely."""
         if "runcated" in str(error) or "nd of" in str(error):
             return DataError(f"{self.path} ends in the middle of its {self.compression} data; copy it again")
         if self.compression is not None and error.errno is None:
-            return DataError(f"{self.path} is not a {self.compression} file, as its name says ({error})")
+            return DataError(f"{self.path} is not a {self.compression} file, although its name says so ({error})")
         return DataError(f"{self.path} cannot be read: {error.strerror or error}")
 
 
 class Bounded(io.RawIOBase):
-    """A stream that raises DataError once more than ``limit`` bytes were read from it."""
+    """Stream that raises DataError after more than ``limit`` bytes were read from it."""
 
     def __init__(self, stream: Any, limit: int, message: str) -> None:
         self._stream, self._limit, self._message = stream, limit, message
         self._count = 0
 
     def readable(self) -> bool:
-        """Say that this is a stream to read from, which io needs to know."""
+        """Return True, as :mod:`io` requires for an input stream."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read into a buffer and count."""
+        """Read into a buffer and count the bytes."""
         count = self._stream.readinto(buffer)
         self._count += count
         if self._count > self._limit:
@@ -102,11 +102,11 @@ class Bounded(io.RawIOBase):
 
 
 def find_source(path: str | Path) -> Source:
-    """Check that the file is there and tell its format by its name."""
+    """Check that the file exists and derive its format from its name."""
     path = Path(path)
     try:
         if path.is_dir():
-            raise DataError(f"{path} is a directory; give one file")
+            raise DataError(f"{path} is a directory; pass a file")
         if not path.exists():
             raise DataError(f"{path} does not exist")
     except OSError as error:
@@ -116,17 +116,17 @@ def find_source(path: str | Path) -> Source:
     kind = suffixes[-2 if compression else -1] if len(suffixes) > bool(compression) else ""
     if kind not in FORMATS:
         raise DataError(
-            f"{path.name!r} needs an ending that tells its format: {', '.join(FORMATS)}, "
-            f"and {', '.join(COMPRESSIONS)} after it if it is compressed"
+            f"{path.name!r} must end in one of {', '.join(FORMATS)}, "
+            f"followed by {', '.join(COMPRESSIONS)} if it is compressed"
         )
     if FORMATS[kind] == "parquet" and compression:
-        raise DataError(f"{path} needs to be unpacked first: parquet compresses its columns itself")
+        raise DataError(f"{path} must be decompressed first: parquet files are compressed internally")
     if path.is_file() and path.stat().st_size == 0:
         raise DataError(f"{path} is empty")
     return Source(path, cast(Any, FORMATS[kind]), compression)
 
 
 def arrow() -> Any:
-    """Import pyarrow, or say how to get it."""
-    need("pandas")  # pyarrow hands its tables over to it
+    """Import pyarrow; raise an error with installation instructions if it is missing."""
+    need("pandas")  # pyarrow converts its tables to pandas
     return need("pyarrow")

@@ -1,4 +1,4 @@
-"""Data frames in memory, through Arrow, so that they arrive like files."""
+"""Data frames in memory, converted through Arrow, so that they give the same types as files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BATCH_ROWS = 1 << 16
 
 
 class FrameSource(NamedTuple):
-    """A data frame; ``path`` is what messages call it."""
+    """Data frame; ``path`` is its name in messages."""
 
     frame: Any
     path: str = "the table"
@@ -20,16 +20,16 @@ class FrameSource(NamedTuple):
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a value is a table of pandas, polars or pyarrow: one that gives its columns to Arrow."""
+    """Return whether a value is a pandas, polars or pyarrow table, that is, whether it exports to Arrow."""
     return hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
 
 
 def header(source: FrameSource) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names."""
     names = list(getattr(source.frame, "column_names", source.frame.columns))
     strange = [name for name in names if not isinstance(name, str)]
     if strange:
-        raise DataError(f"{source.path} needs columns whose names are strings; got {strange[0]!r}")
+        raise DataError(f"{source.path} must have column names that are strings; got {strange[0]!r}")
     if not names:
         raise DataError(f"{source.path} has no columns")
     check_distinct(source.path, names)
@@ -37,7 +37,7 @@ def header(source: FrameSource) -> list[str]:
 
 
 def read(source: FrameSource, columns: Sequence[str]) -> Any:
-    """Return columns as an Arrow table."""
+    """Return the given columns as an Arrow table."""
     pa, names = arrow(), list(columns)
     frame = source.frame
     try:
@@ -46,17 +46,17 @@ def read(source: FrameSource, columns: Sequence[str]) -> Any:
             table = pa.Table.from_pandas(frame[names], preserve_index=False)
         else:
             chosen = frame.select(names)
-            # polars gives string views to those who do not ask for its Arrow table.
+            # Without to_arrow, polars exports string views.
             table = chosen.to_arrow() if hasattr(chosen, "to_arrow") else pa.table(chosen)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{source.path} has a column that is neither numbers, text nor dates: {error}") from error
+        raise DataError(f"{source.path} has a column that contains neither numbers, text nor dates: {error}") from error
     if table.num_rows == 0:
-        raise DataError(f"{source.path} has columns and no rows")
+        raise DataError(f"{source.path} has columns but no rows")
     return table
 
 
 def parts(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield Arrow tables of some rows each."""
+    """Yield Arrow tables of up to `BATCH_ROWS` rows."""
     table = read(source, columns)
     for start in range(0, table.num_rows, BATCH_ROWS):
         yield table.slice(start, BATCH_ROWS)

@@ -1,4 +1,4 @@
-"""Parquet files, by pyarrow."""
+"""Parquet files, read with pyarrow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BATCH_ROWS = 1 << 16
 
 
 def header(source: Source) -> list[str]:
-    """Return the names of the columns."""
+    """Return the column names."""
     with _open(source) as file:
         names = list(file.schema_arrow.names)
     check_distinct(source.path, names)
@@ -21,11 +21,11 @@ def header(source: Source) -> list[str]:
 
 
 def parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield the file as Arrow tables; no more than a row group is held."""
+    """Yield the file as Arrow tables; at most one row group is in memory."""
     pa = arrow()
     with _open(source) as file:
         if file.metadata.num_rows == 0:
-            raise DataError(f"{source.path} has columns and no rows")
+            raise DataError(f"{source.path} has columns but no rows")
         try:
             for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
                 if batch.num_rows:
@@ -35,7 +35,7 @@ def parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def check_size(source: Source, columns: Sequence[str], max_bytes: int | None) -> None:
-    """Raise DataError if the columns take more memory than the limit: a few bytes can stand for many equal values."""
+    """Raise DataError if the columns exceed the limit in memory: equal values are stored in very few bytes."""
     limit = unpack_limit(source.path.stat().st_size, max_bytes)
     with _open(source) as file:
         if 8 * file.metadata.num_rows * len(columns) > limit:
@@ -47,7 +47,7 @@ def _open(source: Source) -> Any:
     import pyarrow.parquet
 
     try:
-        # Read ahead, all row groups stay in memory until the file is closed.
+        # With pre_buffer, all row groups stay in memory until the file is closed.
         return pyarrow.parquet.ParquetFile(source.path, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{source.path} is not a parquet file, as its name says: {error}") from error
+        raise DataError(f"{source.path} is not a parquet file, although its name says so: {error}") from error

@@ -1,4 +1,4 @@
-"""From parts of any size to batches of one size, in order or shuffled within a buffer."""
+"""Conversion of parts of any size to batches of one size, in order or shuffled within a buffer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Part = tuple[Any, NDArray[Any] | None]
 def rebatch(
     parts: Iterable[Part], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
 ) -> Iterator[Part]:
-    """Yield batches of ``batch_size`` rows and one rest; a generator shuffles what is held.
+    """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
 
-    Rows left over by a full buffer stay in the pool for the next, so that only the last batch can be short.
+    Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
     """
     pool: list[Part] = []
     held, enough = 0, max(batch_size, buffer_size or 0)

@@ -1,4 +1,4 @@
-"""Svmlight files, by scikit-learn."""
+"""Svmlight files, read with scikit-learn."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LINE = re.compile(rb"\s*(#.*)?$|\s*[^\s:#]+(\s+(qid|\d+):[^\s:#]+)*\s*(#.*)?$")
 
 
 def parts(source: Source, n_features: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
-    """Yield matrices of the same width, and labels; without ``n_features`` the file is read twice."""
+    """Yield matrices of the same width and labels; if ``n_features`` is None, the file is read twice."""
     if n_features is None:
         n_features = max(X.shape[1] for X, _ in _parsed(source, None, zero_based))
     yield from _parsed(source, n_features, zero_based)
 
 
 def read(source: Source, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
-    """Return the whole file."""
+    """Return the features and the labels of the whole file."""
     with source.open() as stream:
         X, y = _parse(source, io.BytesIO(stream.read()), n_features, zero_based)
     if y.size == 0:
@@ -40,7 +40,7 @@ def _parsed(source: Source, n_features: int | None, zero_based: bool) -> Iterato
         while block := stream.read(BLOCK_SIZE):
             rest = stream.readline(MAX_LINE)
             if len(rest) == MAX_LINE:
-                raise DataError(f"{source.path} has a line longer than {MAX_LINE:,} bytes, the limit")
+                raise DataError(f"{source.path} has a line longer than the limit of {MAX_LINE:,} bytes")
             X, y = _parse(source, io.BytesIO(block + rest), n_features, zero_based)
             if y.size:
                 rows += y.size
@@ -60,14 +60,14 @@ def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based
 def _explained(source: Source, error: Exception, n_features: int | None) -> DataError:
     text = str(error)
     if "index 0" in text:
-        return DataError(Message(f"{source.path} counts its features from 0; pass ", Parameter("zero_based", True)))
+        return DataError(Message(f"{source.path} has a feature index 0; pass ", Parameter("zero_based", True)))
     if "n_features was set" in text:
-        return DataError(f"{source.path} has more than the {n_features} features asked for")
+        return DataError(f"{source.path} has more than the requested {n_features} features")
     if isinstance(error, OverflowError):
-        return DataError(f"{source.path} has a feature index beyond the range of integers")
+        return DataError(f"{source.path} has a feature index outside the range of integers")
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
             if not _LINE.match(line):
                 shown = line[:60].decode("utf-8", "replace").rstrip()
-                return DataError(f"{source.path}, line {number}: svmlight needs 'label index:value ...'; got {shown!r}")
+                return DataError(f"{source.path}, line {number}: must be 'label index:value ...'; got {shown!r}")
     return DataError(f"{source.path} is not an svmlight file: {text}")

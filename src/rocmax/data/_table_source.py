@@ -1,4 +1,4 @@
-"""A table that is read: a file or a data frame, whole or in batches, with its header parsed once."""
+"""Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Kind = Literal["number", "text"]
 
 
 class Table(NamedTuple):
-    """Features, a pandas DataFrame or a CSR matrix, and labels (None if no target was asked for)."""
+    """Features, as a pandas DataFrame or a CSR matrix, and labels, which are None without a target."""
 
     X: Any
     y: NDArray[Any] | None
@@ -38,9 +38,9 @@ class TableSource:
     Attributes
     ----------
     name : str
-        The path of a file; "the table" for a data frame.
+        Path of the file, or "the table" for a data frame.
     columns : list of str or None
-        Names of the columns, in order; None for svmlight, which has no names.
+        Column names, in order; None for an svmlight file, which has no column names.
 
     Examples
     --------
@@ -70,8 +70,7 @@ class TableSource:
                 self._source = self._source._replace(n_columns=len(self.columns))
         else:
             raise TypeError(
-                "table must be the path of a file, or a DataFrame of pandas or polars; "
-                f"got a value of type {type(table).__name__}"
+                f"table must be a path or a pandas or polars DataFrame; got a value of type {type(table).__name__}"
             )
         self.name = str(self._source.path)
 
@@ -186,7 +185,7 @@ class TableSource:
     def _resolve(
         self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
     ) -> tuple[list[str], dict[str, Any]]:
-        """Return the columns to read, the target last, and their Arrow types where they are declared."""
+        """Return the columns to read, with the target last, and the Arrow types of those that are declared."""
         present = self.columns or []
         wanted = list(present if columns is None else columns)
         check_columns(self.name, wanted + ([] if target is None else [target]), present)
@@ -195,7 +194,7 @@ class TableSource:
         kinds = {"number": pa.float64(), "text": pa.string()}
         unknown = [kind for kind in (types or {}).values() if kind not in kinds]
         if unknown:
-            raise ValueError(f"types needs 'number' or 'text' for each column; got {unknown[0]!r}")
+            raise ValueError(f"the values of types must be 'number' or 'text'; got {unknown[0]!r}")
         return names, {name: kinds[kind] for name, kind in (types or {}).items()}
 
 
@@ -205,18 +204,18 @@ def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
         ("buffer_size", batch_size if buffer_size is None else buffer_size),
     ):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} needs an integer of at least 1; got {value!r}")
+            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
     if buffer_size is not None and buffer_size < batch_size:
-        raise ValueError(f"buffer_size needs to be at least batch_size, {batch_size}; got {buffer_size!r}")
+        raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
 
 
 def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
     if target is not None or columns is not None:
-        raise DataError(f"{source.path} is an svmlight file: its labels come first and its columns have no names")
+        raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
 def _as_table(source: Any, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
-    """Split an Arrow table into features of a few types and labels."""
+    """Split an Arrow table into features, of the types of this module, and labels."""
     pa, labels = arrow(), None
     names, columns = table.column_names, table.columns
     try:
@@ -226,14 +225,14 @@ def _as_table(source: Any, table: Any, target: str | None, types: Mapping[str, K
         plain = [_plain(source, column, name, types.get(name)) for name, column in zip(names, columns, strict=True)]
         return Table(pa.table(plain, names=names).to_pandas(), labels)
     except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-        raise DataError(f"{source.path} is damaged, or has values out of range: {error}") from error
+        raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
 
 
 def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
     labels = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
-        raise DataError(f"{source.path} needs a label in each row; column {target!r} lacks {lacking}")
+        raise DataError(f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}")
     result: NDArray[Any] = labels
     return result
 
@@ -241,12 +240,12 @@ def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
 def _labelled(source: Any, X: Any, y: NDArray[Any]) -> Table:
     lacking = int(np.count_nonzero(np.isnan(y)))
     if lacking:
-        raise DataError(f"{source.path} needs a label in each row; {lacking} are not numbers")
+        raise DataError(f"{source.path} must have a label in each row; got {lacking} that are not numbers")
     return Table(X, y)
 
 
 def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
-    """Cast a column to float64 or string; dates stay dates."""
+    """Cast a column to float64 or string; dates are not changed."""
     pa = arrow()
     kind = column.type
     if kind == pa.float64() and declared != "text":
@@ -259,13 +258,13 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     is_number = _is_number(kind)
     if not (is_text or is_number or pa.types.is_temporal(kind)):
-        raise DataError(f"{source.path}: column {name!r} needs numbers, text or dates; got {kind}")
+        raise DataError(f"{source.path}: column {name!r} must contain numbers, text or dates; got {kind}")
     wanted = declared or ("text" if is_text else "number")
     try:
-        # Whole numbers beyond 2**53 are rounded.
+        # Integers above 2**53 are rounded.
         return column.cast(pa.float64(), safe=False) if wanted == "number" else column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{source.path}: column {name!r} needs {wanted}s; got {kind} ({error})") from error
+        raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
 
 
 def _is_number(kind: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What is said about a file that cannot be used."""
+"""Errors about files that cannot be used."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 
 class DataError(ValueError):
-    """A file, or a value in it, that cannot be used; the message names both and what is needed."""
+    """Error about a file, or a value in it, that cannot be used; the message names both and the requirement."""
 
 
 def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -> None:
-    """Refuse names that the file does not have."""
+    """Raise DataError if the file does not have all the wanted columns."""
     known = set(present)
     missing = [name for name in wanted if name not in known]
     if not missing:
@@ -23,10 +23,10 @@ def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -
 
 
 def check_distinct(path: object, names: Sequence[str]) -> None:
-    """Refuse a header that names two columns alike."""
+    """Raise DataError if two columns have the same name."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise DataError(f"{path} needs columns of different names; got {_listed(twice)} more than once")
+        raise DataError(f"{path} must have distinct column names; got {_listed(twice)} more than once")
 
 
 def _listed(names: Sequence[str]) -> str:

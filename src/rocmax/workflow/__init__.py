@@ -1,6 +1,6 @@
-"""From a table to a model, a threshold, a comparison and a report: what the command ``rocmax`` does, in Python.
+"""Python API of the ``rocmax`` command: fit a model to a table, choose a threshold, compare models, write reports.
 
-A table is a file (csv, tsv, parquet or svmlight, the text ones also compressed) or a DataFrame of pandas or polars.
+A table is a csv, tsv, parquet or svmlight file (text files may be compressed) or a pandas or polars DataFrame.
 """
 
 from __future__ import annotations

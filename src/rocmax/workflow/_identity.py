@@ -1,4 +1,4 @@
-"""A name for the content of an object: equal in every process, and another one as soon as anything in it differs."""
+"""Hash of the content of an object: the same in every process, different if any part of the content differs."""
 
 from __future__ import annotations
 
@@ -19,32 +19,37 @@ _NAMED = (types.BuiltinFunctionType, types.ModuleType, np.ufunc, np.dtype)
 
 
 def content_key(value: Any) -> str:
-    """Return a hash of everything that an object is made of.
+    """Return a hash of the content of an object.
 
-    Estimators count with their class and all their parameters and attributes, arrays with type, shape and bytes,
-    functions and classes with their name and the version of their package. Those of a script, or of a package without a
-    version, count with their code, and with the functions and constants that it names. Global variables that can change
-    in place, lists for example, do not count.
+    The hash includes the class, the parameters and the attributes of estimators; the type, the shape and the bytes of
+    arrays; and the names of functions and classes with the version of their package. For functions and classes of a
+    script, or of a package without a version, it includes their code and the functions and constants that the code
+    uses. Mutable global variables, such as lists, are not included.
 
     Parameters
     ----------
     value : object
-        Numbers, strings, containers, arrays, functions, estimators, scorers, or objects that can be pickled.
+        Number, string, container, array, function, estimator, scorer, or any object that can be pickled.
+
+    Returns
+    -------
+    str
+        The hash.
 
     Raises
     ------
     TypeError
-        If the content of a value cannot be told.
+        If the content of a value cannot be determined.
     """
     return _Walk().digest(value)
 
 
 class _Walk:
-    """One walk through an object; what is met again is not walked again, so that cycles end."""
+    """Traversal of an object that visits each part once, so that cycles terminate."""
 
     def __init__(self) -> None:
         self._met: dict[int, int] = {}
-        # Numbers of objects are their addresses, so that all of them have to live until the end.
+        # ids are memory addresses, so all visited objects must stay alive until the end.
         self._alive: list[Any] = []
 
     def digest(self, value: Any) -> str:
@@ -63,7 +68,7 @@ class _Walk:
         elif type(value) in (list, tuple):
             yield from map(self.digest, value)
         elif type(value) is dict:
-            # In their order, which can matter: the steps of a mapping for example.
+            # In insertion order, which can matter.
             for key, entry in value.items():
                 yield from (self.digest(key), self.digest(entry))
         elif type(value) in (set, frozenset):
@@ -75,7 +80,7 @@ class _Walk:
             yield str(value) if isinstance(value, np.dtype) else value.__name__
         elif hasattr(value, "get_params") or _is_open(value):
             yield self.digest(type(value))
-            # Attributes too: a frozen estimator keeps what it has learnt.
+            # Include attributes: a frozen estimator keeps its fitted state.
             for name, entry in sorted({**vars(value), **_parameters(value)}.items()):
                 yield from (name, self.digest(entry))
         else:
@@ -122,7 +127,7 @@ def _function(member: Any) -> Any:
 
 
 def _source(kind: type) -> Any:
-    """Return the text of a class, whose attributes may have changed since; what they are now if there is no text."""
+    """Return the source code of a class, or its plain attributes if there is no source code."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError):
@@ -132,12 +137,12 @@ def _source(kind: type) -> Any:
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet: a function that names itself while it is made
+    except ValueError:  # empty cell: a function that refers to itself while it is being defined
         return None
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Yield the names of globals that a code, or one inside it, may use."""
+    """Yield the names of globals that a code object, or one nested in it, may use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -146,7 +151,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 @functools.cache
 def _version(module: str) -> str | None:
-    """Return the version of the package that a module belongs to; None if there is none."""
+    """Return the version of the package of a module, or None if it has no version."""
     package = module.partition(".")[0]
     if package == "__main__":
         return None
@@ -161,7 +166,7 @@ def _parameters(value: Any) -> dict[str, Any]:
 
 
 def _is_open(value: Any) -> bool:
-    """Whether the attributes of an object are all that it is made of."""
+    """Return whether the content of an object consists of its attributes only."""
     methods: tuple[Callable[..., Any], ...] = (object.__reduce__, object.__reduce_ex__, object.__getstate__)
     kind = type(value)
     same = (kind.__reduce__, kind.__reduce_ex__, kind.__getstate__)
@@ -172,12 +177,12 @@ def _pickled(value: Any) -> str:
     try:
         result: str = joblib.hash(value)
         return result
-    except Exception as error:  # whatever the pickling of an unknown object raises
+    except Exception as error:  # pickling an unknown object can raise any error
         raise TypeError(
-            f"the content of {value!r}, a {type(value).__qualname__}, cannot be told from one run to the next: {error}"
+            f"the content of {value!r}, a {type(value).__qualname__}, cannot be identified across runs: {error}"
         ) from error
 
 
 def _hash(*parts: str) -> str:
-    # Lengths keep parts apart that would be the same text one after the other.
+    # The lengths distinguish parts whose concatenation would be the same.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()

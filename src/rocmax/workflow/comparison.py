@@ -1,4 +1,4 @@
-"""Estimators side by side on one data set."""
+"""Comparison of estimators on one data set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rocmax.workflow._identity import content_key
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# How each line of a store begins.
+# Start of each line of a store.
 _LINE_START = b'{"key": '
 
 
@@ -53,12 +53,11 @@ def compare(
     store: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Any:
-    """Fit and measure estimators on the same repeated random splits.
+    """Compare estimators on the same repeated random splits.
 
-    Every split sets the same rows aside for all estimators. An estimator with a grid is tuned on the training rows
-    by inner cross-validation for the same measure. The table has, for each estimator, the mean and its
-    standard error over the splits and the p-value of the paired Wilcoxon signed-rank test against the one with the best
-    mean.
+    Every split uses the same test rows for all estimators. An estimator with a grid is tuned for the same measure by
+    inner cross-validation on the training rows. For each estimator, the result has the mean score over the splits, its
+    standard error, and the p-value of the paired Wilcoxon signed-rank test against the estimator with the best mean.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def compare(
         A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
         ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better.
     param_grids : dict of str to dict, default=None
-        Grids to choose from, by name, as in ``GridSearchCV``. An estimator without a grid keeps its own parameters.
+        Parameter grids by name, as in ``GridSearchCV``. An estimator without a grid is not tuned.
     n_splits : int, default=10
         Number of random splits, stratified by class (or by group, if there are groups).
     test_size : float, default=0.3
@@ -80,18 +79,18 @@ def compare(
     inner_cv : int, default=3
         Number of folds of the inner cross-validation.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row. Rows of one group are never on both sides of a split. An estimator without a grid whose
-        ``fit`` takes ``groups`` is given those of its training rows.
+        Group of each row. A group is never in both the training and the test rows of a split. The groups of the
+        training rows are passed to an estimator without a grid if its ``fit`` accepts ``groups``.
     random_state : int, RandomState instance or None, default=0
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used.
     n_jobs : int, default=None
         Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
     store : str or Path, default=None
-        A file of results, one line for each fit. What it has is not run again, so an interrupted comparison goes on
-        where it was; results of other data or settings in it are left alone. A result belongs to the data, the
-        split, all parameters of the estimator, its grid and the scorer, and to the versions of their packages;
-        functions and classes of a script belong to it with their code.
+        File of results, with one line for each fit. Fits whose results are in the file are skipped, so that an
+        interrupted comparison can be resumed. Results of other data or settings in the file are ignored. A result is
+        identified by the data, the split, all parameters of the estimator, its grid, the scorer and the versions of
+        their packages; functions and classes of a script are identified by their code.
     progress : callable, default=None
         Called with 1 after each fit.
 
@@ -99,12 +98,12 @@ def compare(
     -------
     pandas.DataFrame
         Indexed by name, best mean first: ``mean``, ``standard_error``, ``p_value`` (NaN for the best),
-        ``seconds`` (mean time of a fit, tuning included) and ``scores`` (list, one per split).
+        ``seconds`` (mean time of a fit, including tuning) and ``scores`` (list, one per split).
 
     Notes
     -----
-    Test sets of different splits share rows, so the p-values are smaller than those of independent samples would be:
-    read them as an order, not as a proof. :func:`rocmax.metrics.delong_test` compares two models on one test set.
+    The test sets of different splits overlap, so the p-values are smaller than those of independent samples: use them
+    as a ranking only. :func:`rocmax.metrics.delong_test` compares two models on one test set.
 
     References
     ----------
@@ -123,10 +122,10 @@ def compare(
     """
     need("pandas")
     if not estimators:
-        raise ValueError("estimators needs at least one entry; got none")
+        raise ValueError("estimators must have at least one entry; got none")
     unknown = set(param_grids or {}) - set(estimators)
     if unknown:
-        raise ValueError(f"param_grids has names that are not among the estimators: {sorted(unknown)}")
+        raise ValueError(f"the names in param_grids must be names of estimators; got {sorted(unknown)}")
     scoring = scoring if callable(scoring) else make_scorer(scoring)
     X, y = indexable(X, y)
     y = np.asarray(y)
@@ -149,16 +148,16 @@ class _Task:
         self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
 
     def key(self, data: str) -> str:
-        """Name what the result depends on; ``data`` stands for rows, classes and groups."""
-        # A clone is what is fitted.
+        """Return the key of the result; ``data`` is the hash of rows, classes and groups."""
+        # The clone is the estimator that is fitted.
         settings = (clone(self.estimator), self.grid, self.scoring, self.inner_cv, self.split)
         try:
             return content_key((data, settings))
         except TypeError as error:
-            raise TypeError(f"{self.name!r} cannot be kept in a store: {error}. Leave store out") from error
+            raise TypeError(f"{self.name!r} cannot be saved in a store: {error}. Use store=None") from error
 
     def run(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> tuple[float, float]:
-        """Fit, tuned if there is a grid; return the score on the test rows and the time."""
+        """Fit, with tuning if there is a grid; return the score on the test rows and the time in seconds."""
         train, test = self.split
         rows, labels = _safe_indexing(X, train), y[train]
         start = perf_counter()
@@ -185,7 +184,7 @@ def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, rando
         return
     for train, test in GroupShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y, groups):
         if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
-            raise ValueError("a split by groups has one class only; there are too few groups of one class")
+            raise ValueError("a split by groups has only one class; there are too few groups of the other class")
         yield train, test
 
 
@@ -198,10 +197,10 @@ def _run(
     store: str | Path | None,
     progress: Callable[[int], None] | None,
 ) -> list[tuple[str, int, float, float]]:
-    """Run what the store does not have."""
+    """Run the tasks whose results are not in the store."""
     groups = None if groups is None else np.asarray(groups)
     keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
-    # Results of this run go by their place: two estimators may have one key, and are two fits.
+    # Results of this run are indexed by task: two estimators with the same key are fitted separately.
     done = {i: known[key] for i, key in enumerate(keys) if key in known}
     todo = [i for i in range(len(tasks)) if i not in done]
     if progress is not None:
@@ -224,7 +223,7 @@ def _run(
 
 
 def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
-    """Return the keys of results in the store; none if there is no store."""
+    """Return the keys of the tasks, or an empty list if there is no store."""
     if store is None:
         return []
     named = joblib.hash(data)
@@ -232,12 +231,12 @@ def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -
 
 
 def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
-    """Return the results in a store, none if it does not exist.
+    """Return the results in a store; empty if the file does not exist.
 
     Parameters
     ----------
     store : str or Path
-        The file.
+        File of results.
 
     Returns
     -------
@@ -247,27 +246,27 @@ def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
     Raises
     ------
     ValueError
-        If the file is not one that :func:`compare` wrote.
+        If the file was not written by :func:`compare`.
     """
     path = Path(store)
     check_output(path)
     if not path.exists():
         return {}
     if not path.is_file():
-        raise ValueError(f"{path} is not an ordinary file, which results need that are kept")
+        raise ValueError(f"store must be a regular file; got {path}")
     known = {}
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
                 raise ValueError(
-                    f"{path} is not a file of results that compare wrote (see its line {number}); "
-                    "give a new name, or that of such a file"
+                    f"store must be a new file or a file written by compare; got {path}, whose line {number} is "
+                    "not a result"
                 )
             try:
                 entry = json.loads(line)
                 known[entry["key"]] = (entry["score"], entry["seconds"])
             except (ValueError, KeyError, TypeError):
-                continue  # a line that was cut when a run was killed; that fit is done again
+                continue  # incomplete line of a run that was killed; the fit is repeated
     return known
 
 

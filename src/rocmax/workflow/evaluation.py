@@ -1,4 +1,4 @@
-"""What a model reaches on rows with labels."""
+"""Evaluation of a model on labeled rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocmax.workflow.target import Target, known_target
 
 
 class Scored(NamedTuple):
-    """A model on a table with labels."""
+    """Scores and decisions of a model on a labeled table."""
 
     fitted: TableModel
     target: Target
@@ -30,20 +30,20 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model reached on rows with labels.
+    """Result of a model on labeled rows.
 
     Attributes
     ----------
     model : str
         Name of the model.
     positive : str
-        The label of the positive class.
+        Label of the positive class.
     rows : dict
-        Numbers of rows, "positive" and "negative".
+        Number of "positive" and "negative" rows.
     measures : dict of str to dict
-        By name of the measure: "value" and the ends "low" and "high" of its 95 % interval, and the window.
+        For each measure: "value", the limits "low" and "high" of its 95 % confidence interval, and the FPR range.
     threshold : dict
-        What the decisions of the model reach: "tp", "fp", "tpr", "fpr", "precision" and the limit "max_fpr".
+        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision" and the limit "max_fpr".
     scores : ndarray of shape (n_rows,)
         Score of each row, above zero for the positive class.
     is_positive : ndarray of shape (n_rows,)
@@ -59,7 +59,7 @@ class Evaluation:
     is_positive: Bools
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the rows as plain values, for example for JSON."""
+        """Return everything except the arrays as plain values, for example for JSON."""
         return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold")}
 
 
@@ -71,12 +71,12 @@ def evaluate(
     delimiter: str | None = None,
     max_bytes: int | None = None,
 ) -> Evaluation:
-    """Measure a model on rows with labels; what ``rocmax evaluate`` does.
+    """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
 
     Parameters
     ----------
     model : TableModel
-        A model of :func:`fit_table` or :func:`load_model`.
+        Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
@@ -90,7 +90,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        The measures with their intervals, and what the threshold does.
+        Measures with confidence intervals, and the results at the threshold.
 
     Examples
     --------
@@ -111,13 +111,13 @@ def evaluate(
 def score_table(
     fitted: TableModel, table: Any, target: str | None, delimiter: str | None, max_bytes: int | None
 ) -> Scored:
-    """Score a table with labels."""
+    """Return scores and decisions on a labeled table."""
     facts, source = fitted.facts, TableSource(table, delimiter=delimiter)
     options = feature_options(facts, fitted.place, source)
     if source.columns is not None:
         target = target or facts["target"]
         if target is None:
-            advice = Message(f"name the column with the labels of {source.name}: ", Parameter("target", ...))
+            advice = Message(f"pass the column with the labels of {source.name}: ", Parameter("target", ...))
             raise DataError(advice)
         options["target"] = target
     X, y = source.read(**options, max_bytes=max_bytes)
@@ -131,7 +131,7 @@ def _evaluation(scored: Scored) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
     if facts["max_fpr"] == 1.0:
-        # Without a limit, measures of the window say nothing that the AUC does not.
+        # Without a limit on the FPR, the measures of an FPR range add nothing to the AUC.
         names = [name for name in names if "max_fpr" not in METRICS[name].parameters]
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())

@@ -1,4 +1,4 @@
-"""From a table to a model with a threshold, measured on rows held out."""
+"""Fit of a model and its threshold to a table, with an evaluation on held-out rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rocmax.workflow.tuning import TunedPipeline
 
 
 class Fitted(NamedTuple):
-    """A fitted model, the rows that it has not seen, what tuning chose, and the seconds that the fit took."""
+    """Fitted model, its held-out rows, the result of tuning, and the fit time in seconds."""
 
     model: Any
     test: Index
@@ -54,11 +54,11 @@ def fit_table(
     random_state: int = 0,
     notify: Callable[[str], None] | None = None,
 ) -> TableModel:
-    """Learn from a table, choose a threshold, and measure on rows held out; what ``rocmax fit`` does.
+    """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
-    A share of the rows is held out. The model is tuned and fitted on the others; numbers are imputed and standardised,
-    text is one-hot encoded, inside the model. With a limit on the false-positive rate, the threshold is chosen on the
-    rows held out.
+    A fraction of the rows is held out. The model is tuned and fitted on the other rows. The model includes the
+    preprocessing: numbers are imputed and standardized, text is one-hot encoded. With a limit on the false-positive
+    rate, the threshold is chosen on the held-out rows.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def fit_table(
         Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
         partial AUC with a limit, and the AUC without.
     model : {"auto", "auc", "logistic", "svm"}, default="auto"
-        "auto" is :class:`rocmax.PartialAUCClassifierCV` for the partial AUC of a window,
-        :class:`rocmax.PartialAUCClassifier` untuned or for another measure, and :class:`rocmax.AUCClassifier` without
-        a limit.
+        "auto" is :class:`rocmax.AUCClassifier` without a limit on the false-positive rate. With a limit, it is
+        :class:`rocmax.PartialAUCClassifierCV` if the model is tuned for the partial AUC, and
+        :class:`rocmax.PartialAUCClassifier` otherwise.
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
     confidence : float, default=None
@@ -103,14 +103,14 @@ def fit_table(
     Returns
     -------
     TableModel
-        The fitted model with its facts, ready to be saved.
+        Fitted model and its metadata.
 
     Raises
     ------
     ParameterError
-        If parameters cannot be used, or not together; a ValueError.
+        If parameters are invalid or incompatible; a subclass of ValueError.
     DataError
-        If the table cannot be used; a ValueError.
+        If the table cannot be used; a subclass of ValueError.
 
     Examples
     --------
@@ -156,13 +156,13 @@ def fit_training(
     zero_based: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> TableModel:
-    """Fit to a table that was read, and measure on the rows held out."""
+    """Fit a model to training data in memory and evaluate it on the held-out rows."""
     notes, tell = list(training.notes), notify or (lambda note: None)
     for note in notes:
         tell(note)
     fitted = fit_rows(training, settings)
     if settings.tune and fitted.tuning is None:
-        notes.append("not tuned: one class has too few rows, or groups, for folds")
+        notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
     facts = make_facts(training, settings, target, fitted, zero_based)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
@@ -171,11 +171,11 @@ def fit_training(
 
 
 def fit_rows(training: Training, settings: FitSettings) -> Fitted:
-    """Fit on some rows and choose the threshold on the others."""
+    """Fit a model on the training rows and choose the threshold on the held-out rows."""
     labels, positive = training.target.labels, training.target.positive
     train, test = split_rows(training, settings)
     if settings.confidence is not None:
-        # Too few negatives are an error before the long work.
+        # Raise the error about too few negatives before the expensive fit.
         order_statistic(int((~training.target.is_positive[test]).sum()), settings.window[1], 1 - settings.confidence)
     start = perf_counter()
     tuned = TunedPipeline(
@@ -200,7 +200,7 @@ def fit_rows(training: Training, settings: FitSettings) -> Fitted:
 def make_facts(
     training: Training, settings: FitSettings, target: str | None, fitted: Fitted, zero_based: bool
 ) -> dict[str, Any]:
-    """Return what is saved with a model, so that later steps need not be told again."""
+    """Return the metadata that is saved with a model and used by later steps."""
     model, test = fitted.model, fitted.test
     n_positive = int(training.target.is_positive.sum())
     return {
@@ -228,11 +228,11 @@ def make_facts(
 
 
 def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]:
-    """Return training rows and rows held out; groups stay together."""
+    """Return the training rows and the held-out rows; groups are not split."""
     positive = training.target.is_positive
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
-        raise DataError(f"a test share takes at least 4 rows of each class; the smaller one has {fewest}")
+        raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
     if training.groups is None:
         train, test = train_test_split(
             np.arange(positive.size), test_size=settings.test_share, stratify=positive, random_state=settings.seed
@@ -243,5 +243,5 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
     train, test = next(splitter.split(positive, positive, training.groups))
     for part in (train, test):
         if positive[part].all() or not positive[part].any():
-            raise DataError("the groups leave one class out of the training or the test rows; there are too few groups")
+            raise DataError("both the training and the held-out rows must have both classes; there are too few groups")
     return train, test

@@ -1,4 +1,4 @@
-"""Models by name, side by side on one table."""
+"""Comparison of models, given by name, on one table."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from rocmax.workflow.tuning import TunedPipeline
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Models on the same random splits of a table.
+    """Result of models on the same random splits of a table.
 
     Attributes
     ----------
     table : pandas.DataFrame
-        As :func:`rocmax.compare` gives it, best mean first.
+        Table returned by :func:`rocmax.compare`, best mean first.
     measure : str
-        What was measured.
+        Name of the measure.
     positive : str
-        The label of the positive class.
+        Label of the positive class.
     notes : list of str
-        What the user should know about the table.
+        Remarks on the input table, for example ignored columns.
     """
 
     table: Any
@@ -42,12 +42,12 @@ class ModelComparison:
     notes: list[str]
 
     def save(self, path: str | Path) -> None:
-        """Write the table as csv, one column for the score of each split.
+        """Write the table as csv, with one column for the scores of each split.
 
         Parameters
         ----------
         path : str or Path
-            The file, which appears whole or not at all.
+            Output file; it is written atomically.
         """
         scores = self.table["scores"].apply(list)
         wide = self.table.drop(columns="scores")
@@ -56,7 +56,7 @@ class ModelComparison:
         write_file(path, wide.to_csv(index_label="model", lineterminator="\n").encode())
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the rows of the table as plain values, for example for JSON; None where there is no number."""
+        """Return the rows of the table as plain values, for example for JSON; NaN becomes None."""
         return [
             {"model": name, **{key: None if isinstance(v, float) and math.isnan(v) else v for key, v in row.items()}}
             for name, row in self.table.to_dict(orient="index").items()
@@ -87,8 +87,8 @@ def compare_models(
 ) -> ModelComparison:
     """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
 
-    Every model is tuned on the training rows of each split, in up to ten folds, so that a comparison takes ``n_splits``
-    times as long as the fits. What ``rocmax compare`` does.
+    Every model is tuned on the training rows of each split, in up to ten folds, so a comparison takes about
+    ``n_splits`` times as long as single fits. The command ``rocmax compare`` calls this function.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        The table of the comparison.
+        Result of the comparison.
 
     Examples
     --------
@@ -180,17 +180,17 @@ def compare_models(
 
 
 def _check(models: Sequence[str], n_splits: Any, n_jobs: Any, random_state: Any, store: Any, table: Any) -> list[str]:
-    """Return the names of the models; raise an error for what can be known to fail before anything is read."""
+    """Return the names of the models; raise an error for invalid parameters before the table is read."""
     names = [models] if isinstance(models, str) else list(models)
     for name in names or [""]:
         check_choice("models", name, MODELS)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ParameterError(Message(Parameter("models"), f" needs different names; got {twice[0]!r} more than once"))
+        raise ParameterError(Message(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once"))
     check_count("n_splits", n_splits, 2, "an integer of at least 2")
     if n_jobs == 0:
         raise ParameterError(
-            Message(Parameter("n_jobs"), " needs a number of fits at a time, or -1 for all cores; got 0")
+            Message(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")
         )
     check_seed(random_state)
     need_tables()
@@ -199,5 +199,5 @@ def _check(models: Sequence[str], n_splits: Any, n_jobs: Any, random_state: Any,
     if store is not None:
         if isinstance(table, str | Path):
             check_not_input(store, [table])
-        read_store(store)  # an error if the file holds something else
+        read_store(store)  # raises an error for any other file
     return names

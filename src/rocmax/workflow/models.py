@@ -1,4 +1,4 @@
-"""The models known by name, and what ``auto`` stands for."""
+"""Models by name, and the definition of ``auto``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rocmax._typing import Array
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.workflow.preprocessing import preprocessing
 
-# Models of which files can be made: those hold types of rocmax and scikit-learn only.
+# Models that can be saved: they consist of types of rocmax and scikit-learn only.
 SAVED_MODELS = ("auto", "auc", "logistic", "svm")
 MODELS = (*SAVED_MODELS, "lightgbm")
-# Optional packages of models.
+# Optional packages that models require.
 PACKAGES = {"lightgbm": "lightgbm"}
-# The window of false-positive rates where there is no limit.
+# Range of false-positive rates without a limit.
 WHOLE = (0.0, 1.0)
 
 
@@ -32,23 +32,28 @@ def make_classifier(
     measure: str = "partial_auc",
     folds: list[tuple[NDArray[Any], NDArray[Any]]] | None = None,
 ) -> Any:
-    """Return the classifier that a name stands for.
+    """Return the classifier for a name.
 
     Parameters
     ----------
     name : str
-        One of `MODELS`. "auto" is the AUC classifier where there is no limit on the false-positive rate; else the
-        partial-AUC classifier, the one that tunes itself if the measure is the partial AUC and there are folds.
+        One of `MODELS`. "auto" is the AUC classifier without a limit on the false-positive rate. With a limit, it is
+        the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds are given.
     window : tuple of float
-        The window of false-positive rates; (0, 1) where there is no limit.
+        Range of false-positive rates; (0, 1) for no limit.
     positive : str
-        The positive class.
+        Label of the positive class.
     seed : int
-        Seed of what is random in a fit.
+        Seed of the random draws of a fit.
     measure : str, default="partial_auc"
-        What the model is judged by.
-    folds : list, optional
-        Folds of the training rows to tune on; without them the classifier is not tuned.
+        Measure to optimize.
+    folds : list or None, default=None
+        Folds of the training rows for tuning. If None, the classifier is not tuned.
+
+    Returns
+    -------
+    estimator
+        Unfitted classifier.
     """
     if name == "auto" and window != WHOLE:
         if measure == "partial_auc" and folds:
@@ -62,18 +67,18 @@ def make_classifier(
         return LinearSVC(dual="auto", random_state=seed)
     if name == "lightgbm":
         return need("lightgbm").LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
-    raise ValueError(f"model needs to be one of {', '.join(MODELS)}; got {name!r}")
+    raise ValueError(f"model must be one of {', '.join(MODELS)}; got {name!r}")
 
 
 def make_model(
     name: str, kinds: dict[str, str] | None, window: tuple[float, float], positive: str, seed: int
 ) -> Pipeline:
-    """Return preprocessing and an untuned classifier in one."""
+    """Return a pipeline of the preprocessing and an untuned classifier."""
     return Pipeline([("table", preprocessing(kinds)), ("model", make_classifier(name, window, positive, seed))])
 
 
 def tuning_grid(classifier: Any) -> dict[str, list[Any]] | None:
-    """Values of the classifier's main parameter to choose from, five for every model; None if it tunes itself."""
+    """Return the grid of the classifier's main parameter, with five values, or None if it tunes itself."""
     if isinstance(classifier, PartialAUCClassifierCV):
         return None
     if "num_leaves" in classifier.get_params():

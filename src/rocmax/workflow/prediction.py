@@ -1,4 +1,4 @@
-"""A score and a label for each row, in order; files of any size in bounded memory."""
+"""Prediction of a score and a label for each row, in bounded memory for files of any size."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from rocmax.workflow.tables import feature_options, need_tables
 
 BATCH_SIZE = 50_000
 ENDINGS = (".csv", ".parquet")
-# What makes a spreadsheet compute a cell: OWASP's list for CSV injection, with the wide forms of the signs.
+# Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> Any:
-    """Score rows and label them.
+    """Predict scores and labels.
 
     Parameters
     ----------
     model : TableModel
-        A model of :func:`fit_table` or :func:`load_model`.
+        Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed.
@@ -39,8 +39,8 @@ def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> A
     Returns
     -------
     pandas.DataFrame
-        ``score``, above zero for the positive class, and ``label``, one row for each row in order; with the index of a
-        pandas frame.
+        Columns ``score``, above zero for the positive class, and ``label``, in the order of the rows. The index of a
+        pandas DataFrame is kept.
 
     Examples
     --------
@@ -70,17 +70,17 @@ def write_predictions(
     delimiter: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Score rows and write a score and a label for each of them, in bounded memory; what ``rocmax predict`` does.
+    """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
 
     Parameters
     ----------
     model : TableModel
-        A model of :func:`fit_table` or :func:`load_model`.
+        Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed. A file may be of any size.
     out : str, Path or binary file
-        A file that ends in .csv or .parquet, which appears whole or not at all; or an open file, which gets csv.
+        File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
     escape_formulas : bool, default=False
         Whether to put ``'`` before labels that a spreadsheet would take for formulas; for csv only.
     delimiter : str, default=None
@@ -91,32 +91,32 @@ def write_predictions(
     Returns
     -------
     int
-        The number of rows.
+        Number of rows.
     """
     need_tables()
     path = Path(out) if isinstance(out, str | Path) else None
     if escape_formulas and path is not None and path.suffix == ".parquet":
-        needed = " is for csv, which spreadsheets open; got a .parquet file"
+        needed = " must be False for a .parquet file; it is for csv files, which spreadsheets open"
         raise ParameterError(Message(Parameter("escape_formulas"), needed))
     ending = _ending(path)
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
         check_output(path)
     batches = scored_batches(model, table, delimiter, escape_formulas)
-    first = next(batches)  # before anything is opened, so that a bad table leaves nothing in a pipe
+    first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
     with nullcontext(out) if path is None else output_file(path) as file:
         return _write(chain([first], batches), file, ending, progress or (lambda count: None))
 
 
 def escaped(label: str) -> str:
-    """Return a label that no spreadsheet takes for a formula; numbers stay as written."""
+    """Return a label that no spreadsheet interprets as a formula; numbers are not changed."""
     return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
 
 
 def scored_batches(
     fitted: TableModel, table: Any, delimiter: str | None, escape_formulas: bool = False
 ) -> Iterator[tuple[Any, list[str]]]:
-    """Yield scores and labels of some rows at a time."""
+    """Yield the scores and labels of batches of rows."""
     source = TableSource(table, delimiter=delimiter)
     options = feature_options(fitted.facts, fitted.place, source)
     for X, _ in source.batches(batch_size=BATCH_SIZE, **options):
@@ -127,11 +127,11 @@ def scored_batches(
 
 
 def _ending(out: Path | None) -> str:
-    """Return the format, .csv or .parquet; a device or a pipe without either ending gets csv."""
+    """Return the format, .csv or .parquet; csv for a device or a pipe without one of these extensions."""
     if out is None or (out.suffix not in ENDINGS and is_special(out)):
         return ".csv"
     if out.suffix not in ENDINGS:
-        raise DataError(f"the output needs a name that ends in .csv or .parquet; got {out.name!r}")
+        raise DataError(f"the output file must end in .csv or .parquet; got {out.name!r}")
     return out.suffix
 
 

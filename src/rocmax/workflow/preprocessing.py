@@ -1,4 +1,4 @@
-"""Kinds of columns, and what is done to them before a model sees them."""
+"""Column kinds and the preprocessing of each kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_CATEGORIES = 50
 
 
 def column_kinds(X: Any) -> dict[str, str]:
-    """Kind of each column that a model can use, "number" or "text"; dates are not among them."""
+    """Return the kind, "number" or "text", of each column that a model can use; columns of dates are left out."""
     kinds = {}
     for name, dtype in X.dtypes.items():
         if dtype.kind == "f":
@@ -28,23 +28,30 @@ def column_kinds(X: Any) -> dict[str, str]:
 
 
 def preprocessing(kinds: dict[str, str] | None) -> Any:
-    """Return transformers: imputed and standardised numbers, one-hot text; a sparse matrix is scaled only.
+    """Return the preprocessing: numbers are imputed and standardized, text is one-hot encoded.
 
     Parameters
     ----------
     kinds : dict or None
-        The kind of each column, as :func:`column_kinds` gives it; None for a sparse matrix.
+        Kind of each column, as returned by :func:`column_kinds`. The table to fit must have exactly these columns in
+        this order; later tables are matched by column name. None for a sparse matrix, which is only scaled.
+
+    Returns
+    -------
+    transformer
+        Unfitted transformer.
     """
     if kinds is None:
         return MaxAbsScaler().set_output(transform="default")
-    numbers = [name for name, kind in kinds.items() if kind == "number"]
-    texts = [name for name, kind in kinds.items() if kind == "text"]
+    # Positions instead of names: ColumnTransformer looks up each name with list.index, which takes quadratic time.
+    numbers = [i for i, kind in enumerate(kinds.values()) if kind == "number"]
+    texts = [i for i, kind in enumerate(kinds.values()) if kind == "text"]
     number_steps = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
     text_steps = make_pipeline(
-        # Older versions of pandas have None in text; an empty text is missing too, as in a csv file and in ONNX.
+        # Older versions of pandas use None for missing text. The empty string is missing too, as in csv and ONNX.
         *(SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")),
         OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
     )
     transformer = ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])
-    # One-hot columns are sparse, which data frames do not take, whatever output scikit-learn was asked for.
+    # One-hot columns are sparse, which data frames do not support: ignore the global output setting of scikit-learn.
     return transformer.set_output(transform="default")

@@ -1,4 +1,4 @@
-"""A page about models on one table."""
+"""HTML report of models on one table."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def write_report(
     delimiter: str | None = None,
     max_bytes: int | None = None,
 ) -> None:
-    """Write one HTML page that shows models on a table with labels; what ``rocmax report`` does.
+    """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
 
-    The page has ROC curves, a slider for the limit, measures with intervals and paired tests, and loads no other file.
+    The page contains ROC curves, a slider for the limit on the false-positive rate, measures with confidence intervals
+    and paired tests. It is self-contained: no other file is loaded.
 
     Parameters
     ----------
     models : TableModel or sequence of TableModel
-        One or more models, which agree on the positive class; tests compare the others with the first.
+        One or more models with the same positive class. The paired tests compare the others with the first.
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
@@ -66,7 +67,7 @@ def write_report(
     need("jinja2")
     chosen = [models] if isinstance(models, TableModel) else list(models)
     if not chosen:
-        raise ValueError("models needs at least one model; got none")
+        raise ValueError("models must have at least one model; got none")
     files = [file for file in (table, *(model.path for model in chosen)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
@@ -75,7 +76,7 @@ def write_report(
     for other in scored[1:]:
         if not np.array_equal(other.target.is_positive, first.target.is_positive):
             raise DataError(
-                f"the models disagree on the positive class: {first.target.positive!r}, {other.target.positive!r}"
+                f"models must have one positive class; got {first.target.positive!r} and {other.target.positive!r}"
             )
     names = _distinct([entry.fitted.name for entry in scored])
     facts = first.fitted.facts

@@ -1,4 +1,4 @@
-"""Checks of what a user asks for, before any work."""
+"""Validation of the parameters of the workflow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What a fit is asked for, checked by :func:`check_fit`."""
+    """Settings of a fit, validated by :func:`check_fit`."""
 
     window: tuple[float, float]
     measure: str
@@ -39,14 +39,14 @@ def check_fit(
     random_state: int,
     tune: bool,
 ) -> FitSettings:
-    """Return the settings of a fit; raise ParameterError if they do not fit together."""
+    """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
     window = check_window(min_fpr, max_fpr)
     chosen = check_measure(measure, max_fpr)
     check_choice("model", model, SAVED_MODELS)
     if confidence is not None:
         _check_range("confidence", confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
         if max_fpr == 1.0:
-            raise ParameterError(Message(Parameter("confidence"), " needs a limit: ", Parameter("max_fpr", ...)))
+            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", Parameter("max_fpr", ...)))
     needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
     _check_range("test_share", test_share, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
     check_seed(random_state)
@@ -54,52 +54,52 @@ def check_fit(
 
 
 def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
-    """Return the window of false-positive rates."""
+    """Return the range of false-positive rates."""
     for name, value in (("min_fpr", min_fpr), ("max_fpr", max_fpr)):
         _check_range(name, value, 0.0, 1.0, "a number from 0 to 1")
     low, high = Parameter("min_fpr"), Parameter("max_fpr")
     if not min_fpr < max_fpr:
-        raise ParameterError(Message(low, " needs to be below ", high, f"; got {min_fpr:g} and {max_fpr:g}"))
+        raise ParameterError(Message(low, " must be less than ", high, f"; got {min_fpr:g} and {max_fpr:g}"))
     if min_fpr > 0 and max_fpr == 1.0:
         limit = Parameter("max_fpr", ...)
-        raise ParameterError(Message(low, " needs a limit too: ", limit, f", above {min_fpr:g} and below 1"))
+        raise ParameterError(Message(low, " requires a limit: ", limit, f", above {min_fpr:g} and below 1"))
     return float(min_fpr), float(max_fpr)
 
 
 def check_measure(measure: str | None, max_fpr: float) -> str:
-    """Return the name of the measure; by default the partial AUC if there is a limit, else the AUC."""
+    """Return the name of the measure; the default is the partial AUC with a limit, and the AUC without."""
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 else "partial_auc"
     chosen = measure.removesuffix("_score") if isinstance(measure, str) else measure
     check_choice("measure", chosen, tuple(window_measure_names()))
     if chosen == "tpr_at_fpr" and max_fpr == 1.0:
         named, limit = Parameter("measure", chosen), Parameter("max_fpr", ...)
-        raise ParameterError(Message(named, " needs a limit: ", limit))
+        raise ParameterError(Message(named, " requires a limit: ", limit))
     return chosen
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise ParameterError if a value is not one of the choices."""
     if value not in choices:
-        raise ParameterError(Message(Parameter(name), f" needs one of {', '.join(choices)}; got {value!r}"))
+        raise ParameterError(Message(Parameter(name), f" must be one of {', '.join(choices)}; got {value!r}"))
 
 
 def check_count(name: str, value: Any, least: int, needed: str) -> None:
     """Raise ParameterError if a value is not an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(Message(Parameter(name), f" needs {needed}; got {value!r}"))
+        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {value!r}"))
 
 
 def check_seed(random_state: Any) -> None:
-    """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn take."""
+    """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
     needed = "an integer from 0 to 2**32 - 1, which is saved with the model"
     check_count("random_state", random_state, 0, needed)
     if random_state >= 2**32:
-        raise ParameterError(Message(Parameter("random_state"), f" needs {needed}; got {random_state!r}"))
+        raise ParameterError(Message(Parameter("random_state"), f" must be {needed}; got {random_state!r}"))
 
 
 def _check_range(name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not (low < value < high if open_ends else low <= value <= high):
         got = f"{value:g}" if number else repr(value)
-        raise ParameterError(Message(Parameter(name), f" needs {needed}; got {got}"))
+        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))

@@ -1,4 +1,4 @@
-"""A fitted model with its facts, as it is saved to a file and loaded from one."""
+"""Fitted model with its metadata, which can be saved to a file and loaded."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from rocmax.model_io import load_fitted, save
 
 
 class TableModel:
-    """A model fitted to a table, with what later steps need to know about it.
+    """Model fitted to a table, with its metadata.
 
-    :func:`fit_table` and :func:`load_model` make these.
+    It is returned by :func:`fit_table` and :func:`load_model`.
 
     Parameters
     ----------
     model : estimator
-        The fitted pipeline of preprocessing and classifier; with a limit on the false-positive rate, a
-        :class:`rocmax.FPRThresholdClassifier` around it.
+        Fitted pipeline of preprocessing and classifier; with a limit on the false-positive rate, a
+        :class:`rocmax.FPRThresholdClassifier` that wraps it.
     facts : dict
-        Columns and their kinds, classes, window, measure, tuning, numbers of rows, versions; all of them plain values.
+        Metadata, as plain values: columns and their kinds, classes, range of false-positive rates, measure, tuning,
+        numbers of rows, versions.
     notes : sequence of str, default=()
         What the user should know about the fit: columns that were left out, for example.
     path : Path, default=None
@@ -31,7 +32,7 @@ class TableModel:
     Attributes
     ----------
     model, facts, notes, path, held_out_rows
-        As given.
+        Same as the parameters.
     """
 
     def __init__(
@@ -51,37 +52,37 @@ class TableModel:
 
     @property
     def name(self) -> str:
-        """The name of the file without its ending; the name of the model if there is no file."""
+        """File name without its extension, or the name of the model if there is no file."""
         return self.facts["model"] if self.path is None else self.path.stem
 
     @property
     def positive(self) -> str:
-        """The label of the positive class."""
+        """Label of the positive class."""
         result: str = self.facts["positive"]
         return result
 
     @property
     def threshold(self) -> float | None:
-        """The lowest score of the classifier that is taken for positive; None without a limit."""
+        """Lowest score of the classifier that is classified as positive; None without a limit."""
         return self.facts.get("threshold")
 
     @property
     def held_out(self) -> dict[str, Any] | None:
-        """The measure on the rows held out, with the ends of its interval."""
+        """Value of the measure on the held-out rows, with its confidence interval."""
         return self.facts.get("held_out")
 
     @property
     def place(self) -> str:
-        """What messages call the model."""
+        """Name of the model in messages."""
         return "the model" if self.path is None else str(self.path)
 
     def save(self, path: str | Path) -> None:
-        """Save the model and its facts to a file, which is written whole or not at all.
+        """Save the model and its metadata to a file, which is written atomically.
 
         Parameters
         ----------
         path : str or Path
-            The file, ``model.rocmax`` by custom. :func:`load_model` and the command ``rocmax`` read it.
+            Output file, by convention ``model.rocmax``. :func:`load_model` and the command ``rocmax`` read it.
         """
         save(self.model, path, about=self.facts)
 
@@ -91,7 +92,7 @@ class TableModel:
 
 
 def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
-    """Load a model that :meth:`TableModel.save` or ``rocmax fit`` saved; nothing in the file is executed.
+    """Load a model saved by :meth:`TableModel.save` or ``rocmax fit``; no code in the file is executed.
 
     Parameters
     ----------
@@ -103,12 +104,12 @@ def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
     Returns
     -------
     TableModel
-        The model with its facts.
+        The model and its metadata.
 
     Raises
     ------
     ModelFileError
-        If the file is not such a model.
+        If the file is not a model of this kind.
     """
     model, facts = load_fitted(path, max_bytes=max_bytes)
     return TableModel(model, facts, path=Path(path))

@@ -1,4 +1,4 @@
-"""A table read for training, or for a model that knows its columns."""
+"""Reading of tables for training, or for a fitted model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rocmax.workflow.target import Target, make_target
 
 @dataclass(frozen=True)
 class Training:
-    """Features, labels and groups of a table; ``kinds`` has the kind of each column, None for a sparse matrix."""
+    """Features, labels and groups of a table; ``kinds`` is the kind of each column, or None for a sparse matrix."""
 
     X: Any
     target: Target
@@ -29,7 +29,7 @@ class Training:
 
 
 def need_tables() -> None:
-    """Raise ImportError if a package that every table needs is missing."""
+    """Raise ImportError if a package required for tables is missing."""
     for package in ("pandas", "pyarrow"):
         need(package)
 
@@ -45,19 +45,19 @@ def read_training(
     zero_based: bool = False,
     max_bytes: int | None = None,
 ) -> Training:
-    """Read features, labels and groups, and note what was left out."""
+    """Read features, labels and groups, with notes about ignored columns."""
     source = TableSource(table, delimiter=delimiter)
     dropped = [drop] if isinstance(drop, str) else list(drop)
     if source.columns is None:
         if dropped or group is not None:
-            raise DataError(f"{source.name} is an svmlight file: its columns have no names to drop or to group by")
+            raise DataError(f"{source.name} is an svmlight file, which has no column names to drop or to group by")
         X, y = source.read(target=target, zero_based=zero_based, max_bytes=max_bytes)
         return Training(X, make_target(y, positive))
     if target is None:
         names = ", ".join(map(repr, source.columns[:20]))
-        raise DataError(Message("name the column with the labels: ", Parameter("target", ...), f", one of {names}"))
+        raise DataError(Message("pass the column with the labels: ", Parameter("target", ...), f", one of {names}"))
     if group == target:
-        raise ParameterError(Message(Parameter("group"), " needs another column than ", Parameter("target")))
+        raise ParameterError(Message(Parameter("group"), " must be another column than ", Parameter("target")))
     grouped = [] if group is None else [group]
     check_columns(source.name, [target, *dropped, *grouped], source.columns)
     unwanted = {target, *dropped, *grouped}
@@ -66,42 +66,40 @@ def read_training(
     groups = None if group is None else _groups(source.name, X[group])
     kinds = column_kinds(X[features])
     if not kinds:
-        raise DataError(
-            f"{source.name} has no column to learn from: {', '.join(map(repr, features)) or 'all are dropped'}"
-        )
+        raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
     left_out = [name for name in features if name not in kinds]
     X = X[list(kinds)]
     return Training(X, make_target(y, positive, f"column {target!r}"), groups, kinds, _notes(X, kinds, left_out))
 
 
 def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> dict[str, Any]:
-    """Return how to read the columns that a model needs; raise DataError if a table does not have them.
+    """Return the options to read the columns of a model; raise DataError if the table does not have them.
 
     Parameters
     ----------
     facts : dict
-        What was saved with the model.
+        Metadata of the model.
     model : str
-        What messages call the model.
+        Name of the model in messages.
     source : TableSource
         The table.
     """
     features = facts["features"]
     if source.columns is None:
         if features is not None:
-            raise DataError(f"{model} was fitted to named columns, and {source.name} is an svmlight file")
+            raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
         return {"n_features": facts["n_features"], "zero_based": facts["zero_based"]}
     if features is None:
-        raise DataError(f"{model} was fitted to an svmlight file, and {source.name} has named columns")
+        raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
     check_columns(source.name, list(features), source.columns)
     return {"columns": list(features), "types": features}
 
 
 def _notes(X: Any, kinds: dict[str, str], left_out: list[str]) -> list[str]:
-    notes = [f"left out {name!r}: dates are not used" for name in left_out]
+    notes = [f"{name!r} is ignored: dates are not supported" for name in left_out]
     for name, kind in kinds.items():
         if kind == "text" and (distinct := X[name].nunique()) > max(20, 0.5 * len(X)):
-            found = f"{name!r} is text with {distinct} values in {len(X)} rows: an identifier? ("
+            found = f"{name!r} is text with {distinct} values in {len(X)} rows; drop it if it is an identifier ("
             notes.append(Message(found, Parameter("drop", [name]), ")"))
     return notes
 
@@ -110,8 +108,8 @@ def _groups(table: str, column: Any) -> NDArray[Any]:
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(
-            f"{table}: column {column.name!r} needs a group in each row; {missing.size} of {column.size} rows have "
-            f"none (the first is row {missing[0] + 1} after the header): fill them in, or leave these rows out"
+            f"{table}: column {column.name!r} must have a group in each row; got {missing.size} of {column.size} rows "
+            f"without one (the first is row {missing[0] + 1} after the header); fill them in or remove these rows"
         )
     result: NDArray[Any] = column.astype(str).to_numpy()
     return result

@@ -1,4 +1,4 @@
-"""The labels of a table as text, and which of them is the positive class."""
+"""Labels of a table as text, and the choice of the positive class."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.data import DataError
 
-# Pairs of labels of which the second is the positive one beyond doubt.
+# Unambiguous pairs of labels; the second one is positive.
 _CLEAR = (
     ("0", "1"),
     ("-1", "1"),
@@ -23,7 +23,7 @@ _CLEAR = (
 
 
 class Target(NamedTuple):
-    """Labels as text, and which of the two counts."""
+    """Labels as text, and the names of the two classes."""
 
     labels: NDArray[Any]
     positive: str
@@ -31,24 +31,24 @@ class Target(NamedTuple):
 
     @property
     def is_positive(self) -> NDArray[np.bool_]:
-        """Whether each row is of the positive class."""
+        """Whether each row belongs to the positive class."""
         result: NDArray[np.bool_] = self.labels == self.positive
         return result
 
 
 def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
-    """Find the positive class among the labels; with more than two, a named one against the rest."""
+    """Return the binary target; with more than two labels, the positive class against the rest."""
     labels = as_text(values)
     positive = None if positive is None else as_text(np.asarray([positive]))[0]
     distinct, counts = np.unique(labels, return_counts=True)
     listed = ", ".join(f"{label!r} ({count})" for label, count in zip(distinct[:10], counts[:10], strict=True))
     listed += f", ... ({distinct.size} in all)" if distinct.size > 10 else ""
     if distinct.size < 2:
-        raise DataError(f"{name} needs two values; got one class only: {listed}")
+        raise DataError(f"{name} must have at least two values; got one class only: {listed}")
     if positive is None:
         pair = [label for label in _CLEAR if {text.lower() for text in distinct} == set(label)]
         if distinct.size > 2 or not pair:
-            found = f"{name} has the values {listed}; name the positive one with "
+            found = f"{name} has the values {listed}; select the positive one with "
             raise ParameterError(Message(found, Parameter("positive", ...)))
         positive = next(text for text in distinct if text.lower() == pair[0][1])
     chosen = [text for text in distinct if text == positive] or [
@@ -58,30 +58,30 @@ def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
         raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
     if len(chosen) > 1:
         choices = ", ".join(map(repr, chosen))
-        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; name one exactly")
+        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; pass one of them")
     rest = [str(text) for text in distinct if text != chosen[0]]
     negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
     return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative)
 
 
 def known_target(values: Any, positive: str, negative: str, name: str = "the target") -> Target:
-    """Read labels for a model that knows its classes already."""
+    """Return the target for the classes of a fitted model."""
     labels = as_text(values)
     if negative != f"not {positive}":
         strange = sorted(set(labels.tolist()) - {positive, negative})
         if strange:
             raise DataError(
-                f"{name} has labels that the model does not know: {strange[:5]}; {[negative, positive]} are"
+                f"the labels in {name} must be those of the model, {[negative, positive]}; got {strange[:5]}"
             )
     target = Target(np.where(labels == positive, positive, negative), positive, negative)
     if target.is_positive.all() or not target.is_positive.any():
         got = f"one class only: {str(target.labels[0])!r} ({labels.size} rows)"
-        raise DataError(f"{name} needs rows of both classes, {positive!r} and {negative!r}; got {got}")
+        raise DataError(f"{name} must have both classes, {positive!r} and {negative!r}; got {got}")
     return target
 
 
 def as_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Write labels as text; numbers exactly, and whole ones without a point."""
+    """Convert labels to text; numbers are exact, and integers have no decimal point."""
     if values.dtype.kind == "f":
         distinct, place = np.unique(values, return_inverse=True)
         texts = [np.format_float_positional(value, trim="-") for value in distinct + 0.0]  # -0 is 0

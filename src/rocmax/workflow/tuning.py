@@ -1,4 +1,4 @@
-"""A model tuned by cross-validation on the rows that it is fitted to, in a time that large tables do not stretch."""
+"""Tuning of a model by cross-validation on its training rows, in bounded time for large tables."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from rocmax.workflow.preprocessing import preprocessing
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
-# Up to these numbers of rows, five folds are drawn twice, and once; above that there are three.
+# Up to these numbers of rows, 5-fold cross-validation is run twice, or once; above, it has three folds.
 FEW_ROWS, MANY_ROWS = 5_000, 20_000
-# Largest number of rows of each class that a fold learns from; more if the window takes more to hold its negatives.
+# Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):
-    """A model by name, with its preprocessing, tuned on the rows that it is fitted to.
+    """Model given by name, with preprocessing and tuning on its training rows.
 
-    This is what :func:`rocmax.workflow.fit_table` fits and :func:`rocmax.workflow.compare_models` compares, so that a
-    name means the same model in both.
+    Both :func:`rocmax.workflow.fit_table` and :func:`rocmax.workflow.compare_models` use this class, so that a name
+    refers to the same model in both.
 
     Parameters
     ----------
     model : str, default="auto"
-        A name, as in :func:`rocmax.workflow.models.make_classifier`.
+        Name of the model, as in :func:`rocmax.workflow.models.make_classifier`.
     kinds : dict or None, default=None
-        The kind of each column; None for sparse matrices.
+        Kind of each column; None for sparse matrices.
     window : tuple of float, default=(0.0, 1.0)
-        The window of false-positive rates.
+        Range of false-positive rates.
     measure : str, default="roc_auc"
-        The measure to tune for.
+        Measure to tune for.
     positive : str, default="1"
-        The positive class.
+        Label of the positive class.
     tune : bool, default=True
         Whether to tune.
     seed : int, default=0
@@ -56,11 +56,11 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     pipeline_ : Pipeline
-        Preprocessing and classifier, fitted to all rows.
+        Preprocessing and classifier, fitted to all training rows.
     tuning_ : dict or None
-        What was tried and chosen; None if there was no tuning, or too few rows for folds.
+        Candidates and chosen parameters; None without tuning or if there are too few rows for cross-validation.
     classes_ : ndarray of shape (2,)
-        The classes.
+        Class labels.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):
         self.seed = seed
 
     def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
-        """Tune and fit; rows of one group stay together in the folds."""
+        """Tune and fit; groups are not split between folds."""
         splits = tuning_splits(y == self.positive, groups, self.window, self.seed) if self.tune else []
         classifier = make_classifier(self.model, self.window, self.positive, self.seed, self.measure, splits)
         pipeline = Pipeline([("table", preprocessing(self.kinds)), ("model", classifier)])
@@ -95,18 +95,18 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):
             self.pipeline_, self.tuning_ = fit_self_tuned(pipeline, X, y, splits)
         else:
             scoring = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
-            # Values that are not chosen need not converge; the fit that is kept warns.
+            # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
             self.pipeline_, self.tuning_ = fit_tuned(pipeline, X, y, splits, scoring, grid, quietly)
         self.classes_ = self.pipeline_.classes_
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Score rows for ``classes_[1]``."""
+        """Return the scores for ``classes_[1]``."""
         return class_scores(self.pipeline_, X, 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict classes."""
+        """Predict class labels."""
         result: NDArray[Any] = self.pipeline_.predict(X)
         return result
 
@@ -114,11 +114,11 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):
 def tuning_splits(
     positive: NDArray[np.bool_], groups: NDArray[Any] | None, window: tuple[float, float], seed: int
 ) -> list[Split]:
-    """Return folds of the training rows: five drawn twice for few rows, three for many.
+    """Return cross-validation folds of the training rows: 5 folds, repeated twice, for few rows, and 3 for many.
 
-    Rows of one group stay together. A training part has at most `MAX_ROWS` rows of each class, or as many as put
-    `MAX_IN_WINDOW` negatives into the window; the rows beyond that are left out at random. A fold that lacks a class is
-    left out, so that the list may be empty.
+    Groups are not split between folds. The training part of a fold is a random subsample if it has more than `MAX_ROWS`
+    rows of a class, or more than the number of rows that gives `MAX_IN_WINDOW` negatives in the FPR range if that is
+    larger. Folds without both classes are removed, so the list may be empty.
     """
     rarest = int(min(positive.sum(), (~positive).sum()))
     n_folds = min(5 if positive.size <= MANY_ROWS else 3, rarest)
@@ -153,10 +153,10 @@ def fit_tuned(
     grid: Any,
     while_searching: AbstractContextManager[Any] | None = None,
 ) -> tuple[Pipeline, dict[str, Any]]:
-    """Fit a pipeline of preprocessing and classifier whose parameters are the best of a grid, then on all rows.
+    """Choose the best parameters of a grid by cross-validation and fit the pipeline to all rows.
 
-    The fits of the search, which end before the last one begins, run within ``while_searching``. Returns the fitted
-    pipeline and what was tried and chosen.
+    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline and the
+    result of the search.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = table.fit_transform(X)
@@ -170,9 +170,9 @@ def fit_tuned(
 def fit_self_tuned(
     pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]
 ) -> tuple[Pipeline, dict[str, Any]]:
-    """Fit a pipeline whose classifier finds its start and its strength by itself; return what it chose too."""
+    """Fit a pipeline whose classifier is tuned in its own fit; return it and the result of the tuning."""
     classifier = pipeline.fit(X, labels).named_steps["model"]
-    classifier.set_params(cv=None)  # the folds are large, and are not to be saved with the model
+    classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
     facts = {
         "chosen": {"C": classifier.C_},
         "tried": {"C": classifier.Cs_.tolist()},
@@ -184,13 +184,13 @@ def fit_self_tuned(
 
 
 def tuning_text(found: dict[str, Any] | None) -> str:
-    """Say what tuning chose, and on how many rows."""
+    """Return a description of the result of tuning."""
     if found is None:
         return "not tuned"
     chosen = ", ".join(f"{name}={value:g}" for name, value in found["chosen"].items())
     starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} on the rows left out)"
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation)"
 
 
 def _size(splits: list[Split]) -> dict[str, int]:
