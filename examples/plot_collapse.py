@@ -1,8 +1,8 @@
-"""When a convex surrogate of the partial AUC collapses, and what the default does there.
+"""Collapse of a convex surrogate of the partial AUC, compared with the default loss.
 
-Two normal classes, pulled apart step by step, and the partial AUC up to 5 % of false positives. Below a certain
-separation the tight convex loss has its optimum at zero weights, whatever ``C``: the model ranks at random. The default
-loss is bounded and starts from a model that ranks well, so it goes on working.
+The data are two normal classes with increasing separation; the measure is the partial AUC up to an FPR of 5 %. Below a
+certain separation, the optimum of the tight convex loss is at zero weights for every ``C``, and the model ranks at
+random. The default loss is bounded and its solver starts from a model with a good ranking, so it does not collapse.
 """
 
 import argparse
@@ -20,7 +20,7 @@ MAX_FPR = 0.05
 
 
 def sample(separation: float, seed: int, n_rows: int = 6000) -> tuple[np.ndarray, np.ndarray]:
-    """Five normal features, the first of which separates the classes; a tenth of the rows is positive."""
+    """Return five normal features, the first of which separates the classes, with 10 % positive rows."""
     rng = np.random.default_rng(seed)
     y = (np.arange(n_rows) % 10 == 0).astype(int)
     X = rng.standard_normal((n_rows, 5))
@@ -29,29 +29,29 @@ def sample(separation: float, seed: int, n_rows: int = 6000) -> tuple[np.ndarray
 
 
 def scores_by_separation(separations: np.ndarray) -> dict[str, list[float]]:
-    """Test partial AUC of the tight and of the default loss."""
+    """Return the test partial AUC of the tight and of the default loss."""
     result: dict[str, list[float]] = {"tight": [], "auto": []}
     for separation in separations:
         X, y = sample(separation, seed=0)
         X_test, y_test = sample(separation, seed=1, n_rows=40000)
         for loss, scores in result.items():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # the collapse is what the picture shows
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the collapse is expected
                 model = PartialAUCClassifier(max_fpr=MAX_FPR, loss=loss, C=10).fit(X, y)
             scores.append(model.score(X_test, y_test))
     return result
 
 
 def losses_along_the_best_direction(separation: float, sizes: np.ndarray) -> dict[str, list[float]]:
-    """Value of both losses for the true direction, at growing length of the weight vector."""
+    """Return the values of both losses for the true direction, by norm of the weight vector."""
     X, y = sample(separation, seed=0)
     bound = {"tight": PartialAUCTight(max_fpr=MAX_FPR).bind(y), "ramp": PartialAUCRamp(max_fpr=MAX_FPR).bind(y)}
     return {name: [loss.value_and_gradient(size * X[:, 0])[0] for size in sizes] for name, loss in bound.items()}
 
 
 def main() -> None:
-    """Draw both panels."""
-    parser = argparse.ArgumentParser(description="Draw the picture of the collapse.")
+    """Plot both panels."""
+    parser = argparse.ArgumentParser(description="Plot the collapse.")
     parser.add_argument("--out", default="collapse.png")
     out = parser.parse_args().out
     separations = np.linspace(0.5, 3.5, 13)
@@ -65,12 +65,12 @@ def main() -> None:
         label = f"AUC {norm.cdf(separation / np.sqrt(2)):.2f}"
         left.plot(sizes, values["tight"], color=color, label=f"tight, {label}")
         left.plot(sizes, values["ramp"], color=color, linestyle="--", label=f"ramp, {label}")
-    left.set(xlabel="length of the weight vector", ylabel="loss", ylim=(0, 2), title="Loss along the best direction")
+    left.set(xlabel="norm of the weight vector", ylabel="loss", ylim=(0, 2), title="Loss along the best direction")
     left.legend(frameon=False)
     left.axhline(1.0, color="0.7", linewidth=0.8, zorder=0)
     right.plot(auc, by_loss["auto"], "o-", color="#D55E00", label='loss="auto"')
     right.plot(auc, by_loss["tight"], "s--", color="#0072B2", label='loss="tight"')
-    right.set(xlabel="AUC of the best linear score", ylabel="test partial AUC, FPR <= 5 %", title="What the fits reach")
+    right.set(xlabel="AUC of the best linear score", ylabel="test partial AUC, FPR <= 5 %", title="Test partial AUC")
     right.legend(frameon=False)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

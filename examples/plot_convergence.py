@@ -1,8 +1,8 @@
-"""Epochs that the stochastic methods need to reach the AUC of the batch fit.
+"""Test AUC of stochastic methods by number of epochs, compared with the batch fit.
 
-An imbalanced sample with correlated features, as it is (left) and through k-means Nystroem features where the classes
-cannot be told apart by a line (right), both standardised, all parameters at their defaults. PSAM and ASAM are near the
-batch solution after an epoch or two; SOLAM comes closer step by step.
+The left panel shows an imbalanced sample with correlated features. The right panel shows classes that are not linearly
+separable, with k-means Nystroem features. All features are standardized, and all parameters have their default values.
+PSAM and ASAM are close to the batch solution after one or two epochs; SOLAM converges more slowly.
 """
 
 import argparse
@@ -23,7 +23,7 @@ SEEDS = range(3)
 
 
 def linear_sample(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.ndarray, np.ndarray]:
-    """Thirty correlated features; the top tenth of a noisy linear score is positive."""
+    """Return thirty correlated features; the top 10 % of a noisy linear score are positive."""
     X = rng.standard_normal((n_rows, 30)) @ (np.eye(30) + 0.3 * rng.standard_normal((30, 30)))
     score = X @ rng.standard_normal(30)
     score += score.std() * rng.standard_normal(n_rows)
@@ -31,7 +31,7 @@ def linear_sample(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.nda
 
 
 def rings(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.ndarray, np.ndarray]:
-    """Five features; positives are a tenth of the rows and lie at a middle distance from the centre."""
+    """Return five features; 10 % of the rows are positive, at an intermediate distance from the center."""
     y = (rng.random(n_rows) < 0.1).astype(int)
     X = rng.standard_normal((n_rows, 5))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -41,7 +41,7 @@ def rings(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.ndarray, np
 
 
 def curves(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
-    """Mean test AUC by number of epochs, and the test AUC of the batch fit."""
+    """Return the mean test AUC by number of epochs, and the test AUC of the batch fit."""
     half = y.size // 2
     scaler = StandardScaler().fit(X[:half])
     X = scaler.transform(X)
@@ -54,7 +54,7 @@ def curves(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
 
 
 def main() -> None:
-    """Draw both panels."""
+    """Plot both panels."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="convergence.png")
     out = parser.parse_args().out

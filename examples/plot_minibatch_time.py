@@ -1,10 +1,10 @@
-"""Test measure against training time: mini-batches next to the batch solver, as in paper 004, Figures 1 and 2.
+"""Test measures by training time: mini-batch methods compared with the batch solver.
 
-Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014. The
-curves are those that ``benchmarks/solvers/minibatch.py`` left in ``benchmarks/results/minibatch.jsonl``;
-``--curves`` names
-another file. Mini-batches are near the batch solution before they have seen all rows once; the batch solver often has
-nothing to show until its last iterations.
+The plots correspond to Figures 1 and 2 of Kar, Narasimhan and Jain, "Online and stochastic gradient methods for
+non-decomposable loss functions", NIPS 2014. The curves are read from ``benchmarks/results/minibatch.jsonl``, which
+``benchmarks/solvers/minibatch.py`` writes; ``--curves`` selects another file. The mini-batch methods are close to the
+batch solution within the first pass over the data. The batch solver often reaches a good model only in its last
+iterations.
 """
 
 import argparse
@@ -20,7 +20,7 @@ MEASURES = {"partial_auc": "partial AUC [0, 0.1]", "precision_at_k": "precision 
 
 
 def read(path: Path) -> dict[tuple[str, str, str], list[tuple[float, float]]]:
-    """Return the points of each set, measure and method."""
+    """Return the points of each data set, measure and method."""
     curves: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         point = json.loads(line)
@@ -30,7 +30,7 @@ def read(path: Path) -> dict[tuple[str, str, str], list[tuple[float, float]]]:
 
 
 def main() -> None:
-    """Draw one panel for each set and measure."""
+    """Plot one panel for each data set and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--curves", type=Path, default=CURVES)
     parser.add_argument("--out", default="minibatch_time.png")

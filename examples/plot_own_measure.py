@@ -1,10 +1,10 @@
-"""A measure of your own: train for it, choose the threshold by it, and score by it.
+"""Custom measure: train for it, choose the threshold with it, and use it as the score.
 
-The measure is the Jaccard index: of all rows that are positive or flagged, the share that is both. It falls with every
-false positive, however many negatives there are; the AUC does not. Most positives are in one place (right), and a fifth
-of them among the negatives (top left), where finding them costs more false positives than they are worth. The AUC
-counts them all, so its line tilts towards the second place. The model that is trained for the Jaccard index gives them
-up. Both models choose the threshold with the best Jaccard index on the training rows.
+The measure is the Jaccard index: TP / (TP + FN + FP). Unlike the AUC, it decreases with every false positive,
+regardless of the number of negatives. Most positives are in one cluster (right), and a fifth of them are among the
+negatives (top left), where detecting them would cause many false positives. The AUC counts all positives equally, so
+its decision boundary is tilted towards the second cluster. The model trained for the Jaccard index ignores this
+cluster. Both models use the threshold with the best Jaccard index on the training rows.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from rocmax.penalties import SquaredL2
 
 
 def jaccard(tp, fp, m, n):
-    """Return the measure of ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives."""
+    """Return the Jaccard index for ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives."""
     return tp / (m + fp)
 
 
@@ -30,7 +30,7 @@ MODELS = {
 
 
 def sample(rng: np.random.Generator, n_rows: int = 4000) -> tuple[np.ndarray, np.ndarray]:
-    """Draw negatives around zero, positives to the right, and a fifth of these among the negatives."""
+    """Sample negatives around zero, positives to the right, and a fifth of the positives among the negatives."""
     y = rng.random(n_rows) < 0.1
     X = rng.standard_normal((n_rows, 2))
     among = rng.random(n_rows) < 0.2
@@ -40,7 +40,7 @@ def sample(rng: np.random.Generator, n_rows: int = 4000) -> tuple[np.ndarray, np
 
 
 def main() -> None:
-    """Draw the lines of both models, and their Jaccard index along the threshold."""
+    """Plot the decision boundaries of both models, and their Jaccard index by threshold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="own_measure.png")
     out = parser.parse_args().out
@@ -62,9 +62,9 @@ def main() -> None:
         chosen = np.count_nonzero(decision > 0)
         curve.plot(flagged, value, style, color=color, label=f"trained for {name}: {model.score(X, y):.2f}")
         curve.plot(chosen, value[chosen - 1], "o", color=color)
-    plane.set(xlim=(-4.0, 7.0), ylim=(-4.0, 5.0), xlabel="feature 1", ylabel="feature 2", title="New rows")
+    plane.set(xlim=(-4.0, 7.0), ylim=(-4.0, 5.0), xlabel="feature 1", ylabel="feature 2", title="Test rows")
     curve.set(xscale="log", xlim=(10, y.size), ylim=(0.0, 0.8))
-    curve.set(xlabel="rows flagged", ylabel="Jaccard index", title="Along the threshold; the dots are those chosen")
+    curve.set(xlabel="rows predicted positive", ylabel="Jaccard index", title="Test Jaccard index (dots: thresholds)")
     for panel, place in ((plane, "lower left"), (curve, "upper left")):
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, fontsize="small", loc=place)

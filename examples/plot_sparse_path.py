@@ -1,8 +1,8 @@
-"""Few features for the top of the ranking: a path of L1 models and of group models.
+"""Sparse models for the partial AUC: regularization paths with L1 and group constraints.
 
-Sixty measurements in twelve groups of five, each group from a source of its own; three groups tell the classes apart.
-As the radius grows, the L1 path takes up single features and the group path whole groups. Both reach their best
-partial AUC on new rows with a few of them.
+The data have 60 features in 12 groups of 5; three groups are informative. As the radius increases, the L1 path adds
+single features, and the group path adds whole groups. Both reach their best partial AUC on test rows with few features
+or groups.
 """
 
 import argparse
@@ -17,7 +17,7 @@ GROUPS = np.arange(60) // 5
 
 
 def sample(seed: int, n_rows: int = 3000) -> tuple[np.ndarray, np.ndarray]:
-    """Return normal features; a tenth of the rows is positive, by a score of the first fifteen features."""
+    """Return normal features; 10 % of the rows are positive, by a score of the first 15 features."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 60))
     score = X[:, :15] @ np.tile([1.0, 0.8, 0.6, 0.4, 0.2], 3) + rng.standard_normal(n_rows)
@@ -25,8 +25,8 @@ def sample(seed: int, n_rows: int = 3000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    """Draw both paths."""
-    parser = argparse.ArgumentParser(description="Draw the paths of sparse models.")
+    """Plot both paths."""
+    parser = argparse.ArgumentParser(description="Plot the paths of sparse models.")
     parser.add_argument("--out", default="sparse_path.png")
     out = parser.parse_args().out
     X, y = sample(seed=0)

@@ -112,7 +112,7 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_any_work(tmp_path, cap
         demo.main(["--out", str(tmp_path / "roc.png")])
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "a picture needs matplotlib: pip install 'rocmax[plot]'" in printed.err
+    assert "plots require matplotlib: pip install 'rocmax[plot]'" in printed.err
 
 
 def test_a_picture_that_cannot_be_written_is_an_error(small, tmp_path, capsys, monkeypatch):

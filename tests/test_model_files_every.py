@@ -87,5 +87,5 @@ def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
     with zipfile.ZipFile(tmp_path / "m.rocmax", "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header))
         archive.writestr("model.skops", changed.getvalue())
-    with pytest.raises(rocmax.model_io.ModelFileError, match=r"is damaged or was changed: .*must be <"):
+    with pytest.raises(rocmax.model_io.ModelFileError, match=r"is damaged or was modified: .*must be <"):
         rocmax.load(tmp_path / "m.rocmax")

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: every file that rocmax writes is written here."""
+"""Atomic writing of files; used for every file that rocmax writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 if sys.platform != "win32":
     import fcntl
 
-# The name is short, so that every name that the file system takes for the output has room for its part.
+# Temporary names are short, so that they are valid wherever the name of the output is.
 _PART = re.compile(r"\.rocmax-(\d+)-[0-9a-f]{8}\.part")
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 _STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
@@ -25,36 +25,36 @@ _parts: set[Path] = set()
 
 
 def check_output(path: str | Path) -> None:
-    """Raise OSError if a file cannot be written to a path, before any work is done for it.
+    """Raise OSError if a path cannot be written; called before any expensive work.
 
     Parameters
     ----------
     path : str or Path
-        The file: a new one, an old one to replace, a link to one, or a special file.
+        New file, existing file to replace, link to a file, or special file.
     """
     path = Path(path)
     found = _found(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(f"{path} is a directory; a file is needed")
+        raise IsADirectoryError(f"the output must be a file; got the directory {path}")
     if found is not None and _descriptor(path) is None:
         _check_rights(path, found)
     if is_special(path):
         return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent} is not a directory, so {path.name} cannot be written there")
+        raise FileNotFoundError(f"{path.name} cannot be written: {target.parent} is not a directory")
     if found is not None:
         _check_sticky(path, target, found)
     with _part_beside(target) as part:
         try:
-            part.touch(exist_ok=False)  # the only sure way to know: rights, read-only disks, folders of the system
+            part.touch(exist_ok=False)  # the only reliable check of permissions and read-only file systems
         except OSError as error:
-            reason = f"no file can be made in {target.parent} ({error.strerror})"
+            reason = f"no file can be created in {target.parent} ({error.strerror})"
             raise type(error)(f"{path} cannot be written: {reason}") from None
 
 
 def same_file(first: str | Path, second: str | Path) -> bool:
-    """Whether two paths lead to one file, through links of both kinds; neither needs to exist."""
+    """Return whether two paths refer to the same file, with links resolved; the files need not exist."""
     try:
         return os.path.samefile(first, second)
     except OSError:
@@ -62,23 +62,23 @@ def same_file(first: str | Path, second: str | Path) -> bool:
 
 
 def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Raise ValueError if a file to write is one of those that are read.
+    """Raise ValueError if an output file is also an input.
 
     Parameters
     ----------
     path : str or Path
-        The file to write.
+        Output file.
     inputs : iterable of str or Path
-        The files that are read.
+        Input files.
     """
     for other in inputs:
         if same_file(path, other):
-            same = "an input too" if Path(path) == Path(other) else f"the same file as the input {other}"
-            raise ValueError(f"the output {path} is {same}; give another name")
+            same = "" if Path(path) == Path(other) else f", the same file as the input {other}"
+            raise ValueError(f"the output must not be an input; got {path}{same}")
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether a path leads to what is written to directly: a device, a FIFO, an open file such as ``/dev/stdout``."""
+    """Return whether a path is written directly: a device, a FIFO, or an open file such as ``/dev/stdout``."""
     path = Path(path)
     found = _found(path)
     return _descriptor(path) is not None or (found is not None and not stat.S_ISREG(found.st_mode))
@@ -86,20 +86,20 @@ def is_special(path: str | Path) -> bool:
 
 @contextmanager
 def output_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name at the end, and is removed after an error.
+    """Open a temporary file for writing, which replaces the file at the end and is removed after an error.
 
-    The file that had the name before stays until then; the new one keeps its mode, and its owner where that is allowed.
-    The target of a link is replaced, not the link. A special file is written to directly.
+    An existing file is kept until then; the new file has its mode, and its owner if that is permitted. If the path is a
+    link, its target is replaced. A special file is written directly.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        Output file.
 
     Yields
     ------
     binary file
-        Where to write the content.
+        File open for writing.
     """
     path = Path(path)
     check_output(path)
@@ -116,13 +116,13 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Write a file whole or not at all, as :func:`output_file` does."""
+    """Write a file atomically, with :func:`output_file`."""
     with output_file(path) as file:
         file.write(content)
 
 
 def append_line(path: str | Path, line: str) -> None:
-    """Add a line to a file, which is made if it is not there; after a line that was cut, a new one begins."""
+    """Append a line to a file, which is created if necessary; after an incomplete line, start a new one."""
     with _Raw(path, "a+", Path(path)) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
         start = "" if file.read() in (b"", b"\n") else "\n"
@@ -130,14 +130,14 @@ def append_line(path: str | Path, line: str) -> None:
 
 
 def remove_parts() -> None:
-    """Remove what this process has written halfway: for a handler of signals."""
+    """Remove the temporary files of this process; for signal handlers."""
     for part in list(_parts):
         part.unlink(missing_ok=True)
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove from a folder the parts of processes that were killed."""
-    if sys.platform == "win32":  # there, to ask whether a process lives is to interrupt it
+    """Remove the temporary files of killed processes from a folder."""
+    if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
         return
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
@@ -148,7 +148,7 @@ def remove_stale(folder: Path) -> None:
 
 
 class _Raw(io.FileIO):
-    """A file whose errors name the output that the user gave."""
+    """File whose errors contain the path of the output."""
 
     def __init__(self, file: Any, mode: str, path: Path, opener: Any = None) -> None:
         self.path = path
@@ -160,7 +160,7 @@ class _Raw(io.FileIO):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Put the name of the output into errors of the system."""
+        """Add the path of the output to operating-system errors."""
         try:
             yield
         except OSError as error:
@@ -168,7 +168,7 @@ class _Raw(io.FileIO):
 
 
 def _found(path: Path) -> os.stat_result | None:
-    """Return what is known of the file that a path leads to, None if there is none."""
+    """Return the stat result of a path, with links resolved, or None if there is no file."""
     number = _descriptor(path)
     try:
         return os.stat(path) if number is None else os.fstat(number)
@@ -179,7 +179,7 @@ def _found(path: Path) -> os.stat_result | None:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return the number of an open file that a path stands for, such as ``/dev/stdout``."""
+    """Return the descriptor of a path to an open file, such as ``/dev/stdout``, or None for other paths."""
     text = os.path.abspath(path)
     match = _DESCRIPTOR.fullmatch(text)
     return int(match[1]) if match else _STREAMS.get(text)
@@ -187,24 +187,24 @@ def _descriptor(path: Path) -> int | None:
 
 def _check_rights(path: Path, found: os.stat_result) -> None:
     mode = stat.S_IMODE(found.st_mode)
-    if not mode & 0o222:  # the system lets root write here, and root may not mean it
-        raise PermissionError(f"{path} is write-protected (mode {mode:04o}); remove it, or give another name")
+    if not mode & 0o222:  # root could write here, but probably by mistake
+        raise PermissionError(f"{path} is write-protected (mode {mode:04o}); remove it or pass another name")
     if not os.access(path, os.W_OK):
-        raise PermissionError(f"{path} belongs to another user, or is protected: it cannot be written")
+        raise PermissionError(f"{path} cannot be written: it belongs to another user or is protected")
 
 
 def _check_sticky(path: Path, target: Path, found: os.stat_result) -> None:
-    """Raise PermissionError if the folder lets only the owner of a file replace it, as /tmp does."""
+    """Raise PermissionError if only the owner may replace the file in its folder, as in /tmp."""
     folder = target.parent.stat()
     if sys.platform != "win32" and folder.st_mode & stat.S_ISVTX:
         user = os.geteuid()
         if user not in (0, found.st_uid, folder.st_uid):
-            raise PermissionError(f"{path} belongs to another user, and {target.parent} lets only that one replace it")
+            raise PermissionError(f"{path} belongs to another user; only the owner can replace it in {target.parent}")
 
 
 @contextmanager
 def _part_beside(target: Path) -> Iterator[Path]:
-    """Give a name that no file has; a file of that name is removed at the end, whatever happens."""
+    """Yield a new temporary name beside the target; a file with this name is always removed at the end."""
     part = target.parent / f".rocmax-{os.getpid()}-{secrets.token_hex(4)}.part"
     _parts.add(part)
     try:
@@ -216,14 +216,14 @@ def _part_beside(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _create(part: Path, target: Path, path: Path) -> Iterator[BinaryIO]:
-    """Open a new part with the rights of the file that it will replace; locked, so that it is not taken for stale."""
+    """Open a temporary file with the permissions of the file to replace, locked to mark it as in use."""
     old = _found(target)
-    # A new file obeys the umask; one that replaces a private file is never readable by others.
+    # A new file follows the umask; a replacement of a private file is never readable by others.
     mode = 0o666 if old is None else 0o600
     raw = _Raw(part, "x", path, opener=lambda name, flags: os.open(name, flags, mode))
     with _buffered(raw) as file:
         if sys.platform != "win32":
-            with suppress(OSError):  # some file systems have no locks
+            with suppress(OSError):  # some file systems do not support locks
                 fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if old is not None:
             _keep_rights(part, old)
@@ -241,7 +241,7 @@ def _keep_rights(part: Path, old: os.stat_result) -> None:
             os.chown(part, -1, old.st_gid)
             os.chown(part, old.st_uid, -1)
         except PermissionError:
-            if part.stat().st_gid != old.st_gid:  # another group gets the rights of everybody
+            if part.stat().st_gid != old.st_gid:  # another group gets the permissions of others
                 mode = (mode & ~0o070) | ((mode & 0o007) << 3)
     part.chmod(mode)
 
@@ -257,7 +257,7 @@ def _direct(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _buffered(raw: _Raw) -> Iterator[BinaryIO]:
-    """Give a buffer before a file; after an error what is still in it is not written."""
+    """Yield a buffered writer of a file; after an error, the buffer is discarded."""
     file = io.BufferedWriter(raw, _BUFFER)
     try:
         yield cast(BinaryIO, file)
@@ -277,7 +277,7 @@ def _lives(pid: int) -> bool:
 
 
 def _locked(part: Path) -> bool:
-    """Whether a process holds a part open, perhaps on another machine; True if that cannot be told."""
+    """Return whether a process, possibly on another machine, has a file open; True if that is unknown."""
     try:
         with part.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""How the program ends: signals, closed pipes, standard output that cannot be written."""
+"""Termination of the program: signals, closed pipes, and errors of standard output."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import NoReturn
 
 from rocmax._atomic import remove_parts
 
-# What a shell reports of a program that SIGPIPE ended.
+# Exit code that a shell reports for a program terminated by SIGPIPE.
 BROKEN_PIPE = 141
-# What writing to a stream, which has no name, can give.
+# Errors of writing to a stream, which has no file name.
 STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 def run(program: Callable[[], int]) -> NoReturn:
-    """Run a program and exit with its code; files half written are removed when a signal ends it.
+    """Run a program and exit with its code; remove incomplete files if a signal terminates it.
 
     Parameters
     ----------
     program : callable
-        Returns the exit code.
+        Function that returns the exit code.
     """
     _open_closed_streams()
     _catch_signals()
@@ -44,7 +44,7 @@ def run(program: Callable[[], int]) -> NoReturn:
 
 
 def error_text(error: BaseException) -> str:
-    """Return what a user is told about an error."""
+    """Return the message of an error for the user."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     place = error.filename or ("standard output" if error.errno in STREAM_ERRORS else None)
@@ -52,7 +52,7 @@ def error_text(error: BaseException) -> str:
 
 
 def _open_closed_streams() -> None:
-    """Fill the numbers of closed standard streams, so that no output file is opened under one of them."""
+    """Open the descriptors of closed standard streams, so that no output file gets one of them."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -61,15 +61,15 @@ def _open_closed_streams() -> None:
 
 
 def _catch_signals() -> None:
-    """Remove files half written, and exit with 128 plus its number, when a signal ends the program."""
+    """Install handlers that remove incomplete files and exit with 128 plus the number of the signal."""
     for number in _signals():
-        # One that is ignored stays so: nohup, and jobs in the background.
+        # Keep ignored signals ignored, as for nohup and background jobs.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
 
 
 def _exit_code(stop: SystemExit) -> int | str | None:
-    """Write what is left in the buffer of standard output; return the code to exit with."""
+    """Flush standard output and return the exit code."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -81,7 +81,7 @@ def _exit_code(stop: SystemExit) -> int | str | None:
             return _refused_by_stdout(error)
         _drop_stdout()
         return stop.code
-    # The parser of the command line turns a broken pipe into an exit.
+    # The command-line parser converts a broken pipe to SystemExit.
     if isinstance(stop.__context__, BrokenPipeError):
         _drop_stdout()
         return BROKEN_PIPE
@@ -104,7 +104,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _end_now(number: int, frame: FrameType | None) -> NoReturn:
-    """End without tidying up: the user has asked again."""
+    """Exit immediately: this is the second signal."""
     remove_parts()
     os._exit(128 + number)
 
@@ -121,7 +121,7 @@ def _tell(line: str) -> None:
 
 
 def _drop_stdout() -> None:
-    """Direct standard output to nowhere, so that the interpreter does not fail on it once more."""
+    """Redirect standard output to the null device, so that the interpreter does not fail again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

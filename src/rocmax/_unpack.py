@@ -1,4 +1,4 @@
-"""How far compressed files may unpack, so that a small file cannot fill the memory."""
+"""Limits on the decompressed size of files, so that a small file cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 
 from rocmax._messages import Message, Parameter
 
-# Without a limit from the user: this many bytes, or this many times the size of the file if that is more. Tables of
-# text rarely shrink to less than a fiftieth.
+# Default limit: the larger of LEAST_LIMIT bytes and RATIO times the size of the file. Text tables are rarely
+# compressed by a factor of more than 50.
 LEAST_LIMIT = 1 << 28
 RATIO = 100
-# Members are read in pieces, because the size that an archive declares may be false.
+# Members are read in pieces because the declared size in an archive may be wrong.
 _PIECE = 1 << 20
 
 
 class UnpackLimitError(ValueError):
-    """A file that unpacks to more than is allowed."""
+    """Error about a file whose decompressed size exceeds the limit."""
 
 
 def unpack_limit(packed_size: int, max_bytes: int | None) -> int:
-    """Return how many bytes a file may unpack to.
+    """Return the maximum decompressed size of a file, in bytes.
 
     Parameters
     ----------
     packed_size : int
         Size of the file.
     max_bytes : int or None
-        The limit if the user gave one; None for the default, 256 MiB or 100 times the size of the file.
+        Limit of the user; None for the default, the larger of 256 MiB and 100 times the size of the file.
 
     Returns
     -------
@@ -41,20 +41,20 @@ def unpack_limit(packed_size: int, max_bytes: int | None) -> int:
     if max_bytes is None:
         return max(LEAST_LIMIT, RATIO * packed_size)
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:
-        raise ValueError(f"max_bytes needs an integer of at least 1, or None; got {max_bytes!r}")
+        raise ValueError(f"max_bytes must be an integer of at least 1, or None; got {max_bytes!r}")
     return int(max_bytes)
 
 
 def beyond_limit(path: object, limit: int) -> Message:
-    """Say that a file unpacks to too much, and what to do about it."""
-    found = f"{path} unpacks to more than {limit:,} bytes, the limit for this file; if you trust it, raise the limit"
+    """Return the message for a file whose decompressed size exceeds the limit."""
+    found = f"{path} must not exceed the limit of {limit:,} bytes decompressed; if you trust it, increase the limit"
     return Message(found, " (", Parameter("max_bytes", ...), ")")
 
 
 def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
-    """Return the members of a zip archive and the bytes that they unpack to, with those of archives inside.
+    """Return the members of a zip archive and their total decompressed size.
 
-    Raises UnpackLimitError if that is more than ``limit``, and what zipfile raises for a damaged archive.
+    Raise UnpackLimitError if the size exceeds ``limit``, and the errors of zipfile if the archive is damaged.
     """
     members: dict[str, bytes] = {}
     total = 0
@@ -63,9 +63,9 @@ def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
             raise UnpackLimitError
         for info in archive.infolist():
             if info.filename in members:
-                raise zipfile.BadZipFile(f"two members are named {info.filename!r}")
+                raise zipfile.BadZipFile(f"member names must be distinct; got {info.filename!r} twice")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise zipfile.BadZipFile(f"{info.filename!r} is compressed by method {info.compress_type}, not deflate")
+                raise zipfile.BadZipFile(f"{info.filename!r} must use deflate; got method {info.compress_type}")
             members[info.filename] = _read_member(archive, info.filename)
             total += len(members[info.filename])
     return members, total
@@ -80,10 +80,10 @@ def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def model_size(members: dict[str, bytes], limit: int) -> int:
-    """Return the bytes of the arrays that a skops archive builds: each time that one is named it is read again."""
+    """Return the size of the arrays of a skops archive, which is counted for each reference to an array."""
     sizes = {name: len(member) for name, member in members.items()}
     for name, member in members.items():
-        if member.startswith(b"PK\x03\x04"):  # sparse matrices are archives themselves
+        if member.startswith(b"PK\x03\x04"):  # sparse matrices are nested archives
             sizes[name] += read_archive(member, limit)[1]
     total, nodes = 0, [json.loads(members["schema.json"])]
     while nodes:

@@ -1,8 +1,8 @@
-"""The main job on generated card payments: ``python -m rocmax.demo [--out rocmax_demo.png] [--seed 0]``.
+"""Demo on generated card payments: ``python -m rocmax.demo [--out rocmax_demo.png] [--seed 0]``.
 
-Three linear models learn from the same rows: logistic regression, one trained for the AUC and one trained for the
-partial AUC below a limit on false alarms. The demo prints what each reaches on rows it has not seen and draws the
-ROC curves. It uses `rocmax.workflow` and `rocmax.displays`.
+Three linear models are fitted to the same rows: logistic regression, a model trained for the AUC, and a model trained
+for the partial AUC below a limit on the false-positive rate. The demo prints their measures on held-out rows and plots
+the ROC curves. It uses `rocmax.workflow` and `rocmax.displays`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rocmax.displays import PartialROCDisplay
 from rocmax.workflow import Evaluation, TableModel, evaluate, fit_table
 from rocmax.workflow.measuring import N_RESAMPLES
 
-# The limit on false alarms: of 100 honest payments, one may be stopped.
+# Limit on false alarms: at most one of 100 honest payments may be stopped.
 MAX_FPR = 0.01
 LIMIT = f"{100 * MAX_FPR:g} %"
 N_ROWS = 40_000
@@ -35,27 +35,27 @@ N_FEATURES = 20
 FRAUD_RATE = 0.05
 FORMATS = (".png", ".pdf", ".svg")
 PICTURE = "rocmax_demo.png"
-NO_MATPLOTLIB = "a picture needs matplotlib: pip install 'rocmax[plot]'"
+NO_MATPLOTLIB = "plots require matplotlib: pip install 'rocmax[plot]'"
 
-# Names of models in the workflow, and of their classes.
+# Names of the models in the workflow, and of their classes.
 MODELS = {"logistic": "LogisticRegression", "auc": "AUCClassifier", "auto": "PartialAUCClassifier"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model and what it reached on the test rows."""
+    """Model and its evaluation on the test rows."""
 
     name: str
     model: TableModel
     result: Evaluation
 
     def value(self, measure: str) -> float:
-        """Return a measure on the test rows."""
+        """Return the value of a measure on the test rows."""
         result: float = self.result.measures[measure]["value"]
         return result
 
     def row(self) -> tuple[str, ...]:
-        """Return the row of the table."""
+        """Return the cells of the model in the table."""
         found = [self.result.measures[name] for name in ("roc_auc", "partial_auc", "tpr_at_fpr")]
         cells = [f"{m['value']:.3f} [{m['low']:.3f}, {m['high']:.3f}]" for m in found]
         return self.name, *cells, f"{self.model.facts['seconds']:.1f} s"
@@ -64,10 +64,11 @@ class Entry:
 def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     """Generate payments, label 1 for fraud.
 
-    Features 0 to 4 measure activity, 5 to 10 the traces of particular tricks, the rest is noise; all are correlated
-    and heavy-tailed. Most frauds only look a little too active (*takeover*), many leave a trace (*card testing*),
-    some do both. Of the honest customers a few are more active than most frauds (*travellers*). So activity is what
-    tells fraud from the bulk of the payments, and the wrong thing to look at near the top of the ranking.
+    Features 0 to 4 measure activity, features 5 to 10 indicate specific kinds of fraud, and the others are noise. All
+    features are correlated and heavy-tailed. Half of the frauds have slightly higher activity (*takeover*), 40 % have
+    high values of specific indicators (*card testing*), and the others have both. A few honest customers are more
+    active than most frauds (*travellers*). Activity therefore separates fraud from most payments, but it is misleading
+    near the top of the ranking.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     """
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((N_ROWS, 3)) @ rng.normal(0.0, 0.4, (3, N_FEATURES))
-    tail = np.sqrt(8.0 / rng.chisquare(8.0, (N_ROWS, 1)))  # makes every row Student's t with 8 degrees of freedom
+    # Scale each row so that it follows Student's t distribution with 8 degrees of freedom.
+    tail = np.sqrt(8.0 / rng.chisquare(8.0, (N_ROWS, 1)))
     X = (rng.standard_normal((N_ROWS, N_FEATURES)) + factors) * tail
     y = (np.arange(N_ROWS) < round(FRAUD_RATE * N_ROWS)).astype(np.int_)
     fraud = rng.choice(["takeover", "card testing", "both"], N_ROWS, p=[0.5, 0.4, 0.1])
@@ -99,19 +101,19 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
 
 
 def compare_on(table: Any, seed: int) -> list[Entry]:
-    """Fit every model to one half of the rows and measure it on the other.
+    """Fit every model to one half of the rows and evaluate it on the other half.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        Features and the column "fraud".
+        Table with the features and the column "fraud".
     seed : int
         Seed of the split and of the bootstrap.
 
     Returns
     -------
     list of Entry
-        The models, in the order of `MODELS`.
+        Models in the order of `MODELS`.
     """
     entries = []
     for name, title in MODELS.items():
@@ -133,7 +135,7 @@ def format_table(entries: Sequence[Entry]) -> str:
 
 
 def explain(entries: Sequence[Entry]) -> str:
-    """Return in plain words what the table says."""
+    """Return a summary of the table."""
     base, _, partial = entries
     best = max(entries, key=lambda entry: entry.value("roc_auc"))
     caught, before, there = (round(100 * entry.value("tpr_at_fpr")) for entry in (partial, base, best))
@@ -145,16 +147,16 @@ def explain(entries: Sequence[Entry]) -> str:
 
 
 def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
-    """Write the ROC curves, with the window enlarged, to a file.
+    """Write the plot of the ROC curves to a file.
 
     Parameters
     ----------
     entries : sequence of Entry
-        The models; the last one is drawn in the most visible style.
+        Models; the last one has the most visible style.
     seed : int
-        Seed of the bands.
+        Seed of the confidence bands.
     out : Path
-        The file; its ending chooses the format.
+        Output file; its extension determines the format.
     """
     from matplotlib.figure import Figure
 
@@ -173,10 +175,10 @@ def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
 
 
 def writable(name: str) -> Path:
-    """Return the path of a picture that can be written, or tell argparse what is wrong with it."""
+    """Return the path of an image; raise ArgumentTypeError if it cannot be written."""
     path = Path(name)
     if path.suffix.lower() not in FORMATS:
-        raise argparse.ArgumentTypeError(f"needs a file that ends in {', '.join(FORMATS)}; got {name!r}")
+        raise argparse.ArgumentTypeError(f"must be a file that ends in {', '.join(FORMATS)}; got {name!r}")
     try:
         check_output(path)
     except OSError as error:
@@ -185,16 +187,16 @@ def writable(name: str) -> Path:
 
 
 def seed_number(text: str) -> int:
-    """Return a seed that NumPy and scikit-learn both take."""
+    """Return a seed that both NumPy and scikit-learn accept."""
     if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"needs a whole number from 0 to 2**32 - 1; got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to 2**32 - 1; got {text!r}")
     return int(text)
 
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="python -m rocmax.demo", description="Find fraud at few false alarms.")
-    parser.add_argument("--out", type=writable, help=f"the picture (default: {PICTURE})")
+    parser = argparse.ArgumentParser(prog="python -m rocmax.demo", description="Detect fraud with few false alarms.")
+    parser.add_argument("--out", type=writable, help=f"output image (default: {PICTURE})")
     parser.add_argument("--seed", type=seed_number, default=0, help="seed of the generated data (default: %(default)s)")
     options = parser.parse_args(args)
     if options.out is None and has_matplotlib():
@@ -205,7 +207,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def has_matplotlib() -> bool:
-    """Whether pictures can be drawn."""
+    """Return whether matplotlib is installed."""
     try:
         importlib.import_module("matplotlib.figure")
     except ImportError:
@@ -219,7 +221,7 @@ def main(args: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     args : sequence of str, default=None
-        The command line; that of the process if None.
+        Command-line arguments; those of the process if None.
 
     Returns
     -------
@@ -228,7 +230,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     options = parse(args)
     if options.out is None:
-        print(f"No picture: {NO_MATPLOTLIB}", file=sys.stderr)
+        print(f"No plot: {NO_MATPLOTLIB}", file=sys.stderr)
     X, y = make_payments(options.seed)
     table = need("pandas").DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]).assign(fraud=y)
     print(f"Generated card payments, seed {options.seed}, {N_FEATURES} features; positive class: 1 (fraud)")
@@ -244,7 +246,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         draw(entries, options.seed, options.out)
     except OSError as error:
-        print(f"No picture: {options.out} could not be written ({error})", file=sys.stderr)
+        print(f"No plot: {options.out} could not be written ({error})", file=sys.stderr)
         return 1
     print(f"ROC curves: {options.out}")
     return 0

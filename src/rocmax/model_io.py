@@ -1,4 +1,4 @@
-"""Model files: saved and loaded by skops, so that loading runs nothing from the file."""
+"""Model files, saved and loaded with skops, so that loading executes no code from the file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rocmax._packages import need
 from rocmax._public import set_public_module
 from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
-# Changes when older files can no longer be read.
+# Increased when older files can no longer be read.
 FORMAT = 2
-# What `rocmax fit` and rocmax.workflow keep with a model, and the later steps need.
+# Metadata that `rocmax fit` and rocmax.workflow save with a model and later steps require.
 FACTS = frozenset(
     [
         "target",
@@ -44,8 +44,8 @@ FACTS = frozenset(
         "fitted",
     ]
 )
-# Public modules of the classes that models are made of: estimators, their parts, and what a stream keeps between its
-# batches. A file names a class by one of these, never by the file that defines it.
+# Public modules of the classes in models: estimators, their components, and the state of streaming methods between
+# batches. A file refers to a class by one of these modules, never by the private module that defines it.
 _HOMES = (
     "rocmax",
     "rocmax.estimators",
@@ -56,32 +56,32 @@ _HOMES = (
     "rocmax.solvers",
     "rocmax.streaming",
 )
-# Rows that a model keeps; skops reads them as arrays, whatever private module of SciPy their class is in.
+# Sparse rows in models; skops reads them as arrays, and the private module of their class in SciPy does not matter.
 _SPARSE = ("csr_array", "csr_matrix")
 
 
 class ModelFileError(ValueError):
-    """A model file that is refused; the message says why."""
+    """Error about a model file that cannot be saved or loaded."""
 
 
 def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -> None:
-    """Save a fitted model to a file that :func:`load` reads without executing anything from it.
+    """Save a fitted model to a file that :func:`load` reads without executing code from it.
 
-    The file is written whole or not at all.
+    The file is written atomically.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of rocmax or scikit-learn, or a pipeline of them.
+        Fitted estimator of rocmax or scikit-learn, or a pipeline of them.
     path : str or Path
-        The file. Its name ends in ``.rocmax`` by custom.
+        Model file. By convention, its name ends in ``.rocmax``.
     about : dict, default=None
-        Facts to keep with the model: numbers, strings, lists and dicts of them.
+        Metadata to save with the model: numbers, strings, and lists and dicts of them.
 
     Raises
     ------
     ModelFileError
-        If the model holds objects of other packages, which :func:`load` would refuse.
+        If the model contains objects of other packages, which :func:`load` does not accept.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
     try:
         content = sio.dumps(model, compression=zipfile.ZIP_DEFLATED)
     except (TypeError, NotImplementedError) as error:
-        raise ModelFileError(f"{type(model).__name__} holds a value that cannot be saved: {error}") from error
+        raise ModelFileError(f"{type(model).__name__} contains a value that cannot be saved: {error}") from error
     foreign = [name for name in sio.get_untrusted_types(data=content) if not _is_ours(name)]
     if foreign:
         raise ModelFileError(
-            "only types of rocmax, and those of scikit-learn that skops holds to be safe, are saved; the model holds "
+            "the model must consist of types of rocmax, and of scikit-learn types that skops considers safe; got "
             + ", ".join(foreign)
         )
     header = {
@@ -113,7 +113,7 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "sha256": hashlib.sha256(content).hexdigest(),
         "about": about or {},
     }
-    buffer = io.BytesIO()  # an archive is written by positions, which a device does not have
+    buffer = io.BytesIO()  # writing an archive requires seeking, which devices do not support
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
         archive.writestr("model.skops", content)
@@ -121,18 +121,18 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
 
 
 def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
-    """Load a model that :func:`save` wrote.
+    """Load a model saved by :func:`save`.
 
-    Only types of rocmax and scikit-learn are made; a file with others, or that is not a model, is refused before
-    anything in it is built.
+    Only types of rocmax and scikit-learn are created. If the file contains other types or is not a model, an error is
+    raised before any object is created.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        Model file.
     max_bytes : int, default=None
-        The file is refused if it unpacks to more than this. None stands for 256 MiB, or 100 times the size of the
-        file if that is more.
+        Maximum decompressed size of the file. If None, the limit is 256 MiB, or 100 times the size of the file if that
+        is larger.
 
     Returns
     -------
@@ -142,14 +142,14 @@ def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     Raises
     ------
     ModelFileError
-        If the file cannot be read, is not a model, was changed, holds foreign types, is of another version or
-        unpacks to more than ``max_bytes``.
+        If the file cannot be read, is not a model, was modified, contains types of other packages, has another format
+        version, or its decompressed size exceeds ``max_bytes``.
     """
     return load_with_facts(path, max_bytes=max_bytes)[0]
 
 
 def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model and what was saved with it."""
+    """Load a model and its metadata."""
     sio, path = _skops(), Path(path)
     header, content = _unpack(path, max_bytes)
     _check_version(path, header)
@@ -158,42 +158,42 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
         foreign = [name for name in unknown if not _is_ours(name)]
         if foreign:
             raise ModelFileError(
-                f"{path} was not loaded: it holds types that are neither rocmax's nor scikit-learn's: "
+                f"{path} was not loaded: it must contain only types of rocmax and scikit-learn; got "
                 + ", ".join(foreign)
             )
         _check_sparse(content)
         model = sio.loads(content, trusted=unknown)
     except ModelFileError:
         raise
-    except Exception as error:  # whatever skops meets in a file that was changed
-        raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+    except Exception as error:  # skops can raise any error for a modified file
+        raise ModelFileError(f"{path} is damaged or was modified: {type(error).__name__}: {error}") from error
     if not hasattr(model, "get_params"):
-        raise ModelFileError(f"{path} holds no model, but a value of type {type(model).__name__}")
+        raise ModelFileError(f"{path} must contain a model; got a value of type {type(model).__name__}")
     return model, header["about"]
 
 
 def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model of ``rocmax fit`` or `rocmax.workflow` and its facts; raise ModelFileError if it has none."""
+    """Load a model of ``rocmax fit`` or `rocmax.workflow` and its metadata; raise ModelFileError for other models."""
     model, about = load_with_facts(path, max_bytes=max_bytes)
     if not about.keys() >= FACTS:
         raise ModelFileError(
-            f"{path} was not saved by `rocmax fit` or rocmax.workflow: it does not say which columns it needs and "
-            "which class is positive. Use it in Python: rocmax.load"
+            f"{path} must be a model saved by `rocmax fit` or rocmax.workflow; it has no metadata about its columns "
+            "and its positive class. Use rocmax.load in Python instead"
         )
     return model, about
 
 
 def _check_sparse(content: bytes) -> None:
-    """Raise ValueError if sparse rows have indices outside their matrix, with which SciPy would read foreign memory."""
+    """Raise ValueError if sparse rows have indices out of bounds, with which SciPy would read other memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for name in archive.namelist():
             part = archive.read(name)
-            if part.startswith(b"PK"):  # an archive of arrays, which is how sparse matrices are saved
+            if part.startswith(b"PK"):  # archive of arrays, the format of sparse matrices
                 sparse.load_npz(io.BytesIO(part)).check_format(full_check=True)
 
 
 def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
-    """Return the header and the skops archive, which is checked as far as that goes without building anything."""
+    """Return the header and the skops archive, after all checks that are possible without creating objects."""
     packed = _content(path)
     limit = unpack_limit(len(packed), max_bytes)
     try:
@@ -201,27 +201,27 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
         header, content = json.loads(members["rocmax.json"]), members["model.skops"]
     except UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None
-    except Exception as error:  # an archive that was changed fails in many ways
+    except Exception as error:  # a modified archive can raise many errors
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
-        raise ModelFileError(f"{path} is not a model file that rocmax saved: {reason}") from error
+        raise ModelFileError(f"{path} is not a model file of rocmax: {reason}") from error
     if not isinstance(header, dict) or not isinstance(header.get("about"), dict):
-        raise ModelFileError(f"{path} is not a model file that rocmax saved: its header is damaged")
+        raise ModelFileError(f"{path} is not a model file of rocmax: its header is damaged")
     # Files of earlier versions have no checksum.
     if header.get("sha256", (found := hashlib.sha256(content).hexdigest())) != found:
-        raise ModelFileError(f"{path} was changed after it was saved: its checksum is another")
+        raise ModelFileError(f"{path} was modified after it was saved: its checksum does not match")
     try:
         model_size(read_archive(content, limit)[0], limit)
     except UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None
     except Exception as error:
-        raise ModelFileError(f"{path} is damaged or was changed: {type(error).__name__}: {error}") from error
+        raise ModelFileError(f"{path} is damaged or was modified: {type(error).__name__}: {error}") from error
     return header, content
 
 
 def _content(path: Path) -> bytes:
     try:
         if path.is_dir():
-            raise ModelFileError(f"{path} is a directory; give a model file")
+            raise ModelFileError(f"{path} is a directory; pass a model file")
         return path.read_bytes()
     except FileNotFoundError:
         raise ModelFileError(f"{path} does not exist") from None
@@ -232,20 +232,20 @@ def _content(path: Path) -> bytes:
 def _check_version(path: Path, header: dict[str, Any]) -> None:
     if header.get("format") != FORMAT:
         raise ModelFileError(
-            f"{path} was saved by rocmax {header.get('rocmax')} in file format {header.get('format')}; this is rocmax "
-            f"{rocmax.__version__}, which reads format {FORMAT}: fit the model again, or use that version"
+            f"{path} was saved by rocmax {header.get('rocmax')} in file format {header.get('format')}; rocmax "
+            f"{rocmax.__version__} reads format {FORMAT}; fit the model again, or use that version"
         )
     saved = str(header.get("scikit-learn"))
     if saved.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         warnings.warn(
-            f"{path} was saved with scikit-learn {saved}, and this is {sklearn.__version__}: results may differ",
+            f"{path} was saved with scikit-learn {saved}, but {sklearn.__version__} is installed: results may differ",
             UserWarning,
             stacklevel=3,
         )
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a type is one that rocmax's models are made of; functions and imported names are not built."""
+    """Return whether a type is allowed in models of rocmax; functions and imported names are not."""
     module, _, attribute = name.rpartition(".")
     if name == "numpy.dtype" or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
         return True

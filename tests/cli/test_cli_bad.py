@@ -41,11 +41,11 @@ BAD_FILES = {
     "empty.csv": (b"", "empty.csv is empty"),
     "header.csv": (b"x,label\n", "has a header and no rows"),
     "ragged.csv": (b"x,label\n1,fraud\n2,ok,3\n", "ragged.csv, line 3: 3 fields where the header has 2 columns"),
-    "semicolons.csv": (b"x;label\n1;fraud\n", "is the delimiter ';'?"),
+    "semicolons.csv": (b"x;label\n1;fraud\n", "if the delimiter is ','; is it ';'?"),
     "latin.csv": (b"x,label\n1,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
     "other.csv": (b"x,class\n1,fraud\n2,ok\n", "has no column 'label'"),
     "short.csv.gz": (gzip.compress(os.urandom(50_000).hex().encode())[:20_000], "ends in the middle of its gzip data"),
-    "directory.csv": (None, "is a directory; give one file"),
+    "directory.csv": (None, "is a directory; pass a file"),
     "one_class.csv": (b"x,label\n1,ok\n2,ok\n", "got one class only: 'ok' (2)"),
 }
 
@@ -112,7 +112,7 @@ def test_bad_prediction_files(folder, fitted):
     text[700] = "x," + text[700].partition(",")[2]
     (folder / "words.csv").write_text("\n".join(text) + "\n")
     done = run("predict", path, folder / "words.csv", "--out", out, code=1)
-    assert "line 701: column 'amount' needs numbers" in done.stderr
+    assert "line 701: column 'amount' must be numeric" in done.stderr
     done = run("predict", path, folder / "test.csv", "--out", folder / "scores.txt", code=1)
     assert "ends in .csv or .parquet" in done.stderr
     done = run("evaluate", path, folder / "test.csv", "--target", "country", code=1)
@@ -124,7 +124,7 @@ def test_bad_prediction_files(folder, fitted):
 def test_bad_models(folder, fitted):
     (folder / "text.rocmax").write_text("no model")
     done = run("predict", folder / "text.rocmax", folder / "test.csv", code=1)
-    assert "is not a model file that rocmax saved" in done.stderr
+    assert "is not a model file of rocmax" in done.stderr
     done = run("evaluate", folder / "none.rocmax", folder / "test.csv", code=1)
     assert "does not exist" in done.stderr
     with zipfile.ZipFile(fitted[0]) as archive, zipfile.ZipFile(folder / "old.rocmax", "w") as other:

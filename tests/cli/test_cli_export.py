@@ -45,7 +45,7 @@ def test_what_cannot_be_exported(folder, fitted):
     done = run("export", folder / "bayes.rocmax", out, code=1)
     assert "only linear models of `rocmax fit` can be exported as ONNX; got GaussianNB" in done.stderr
     done = run("export", folder / "train.csv", out, code=1)
-    assert "is not a model file that rocmax saved" in done.stderr
+    assert "is not a model file of rocmax" in done.stderr
     done = run("export", fitted[0], folder / "none" / "m.onnx", code=1)
     assert "is not a directory, so m.onnx cannot be written there" in done.stderr
     run("export", fitted[0], code=2)

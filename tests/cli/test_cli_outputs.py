@@ -85,14 +85,14 @@ def test_an_output_is_never_an_input(here, command, victim, way):
         out.hardlink_to(here / victim)
     before = contents(here)
     done = invoke(*command, out, code=1)
-    assert f"is the same file as the input {victim}; give another name" in done.stderr.replace("\n", " ")
+    assert f", the same file as the input {victim}" in done.stderr.replace("\n", " ")
     assert contents(here) == before
     assert out.is_symlink() == (way == "symlink.csv")
 
 
 def test_two_outputs_are_two_files(here):
     done = invoke("compare", "t.csv", *TARGET, "--out", "a", "--resume", "./a", code=1)
-    assert "--out and --resume are one file, a; give another name" in done.stderr
+    assert "--out and --resume must be different files; got a for both" in done.stderr
 
 
 def test_export_in_python_is_guarded_too(here):
@@ -196,8 +196,8 @@ PLACES = {
     "no/such/out.csv": "is not a directory, so out.csv cannot be written there",
     "t.csv/out.csv": "is not a directory, so out.csv cannot be written there",
     "a" * 300 + ".csv": "File name too long",
-    ".": "is a directory; a file is needed",
-    "/proc/out.csv": "no file can be made in /proc",
+    ".": "the output must be a file; got the directory",
+    "/proc/out.csv": "no file can be created in /proc",
 }
 
 
@@ -217,11 +217,11 @@ def test_places_are_checked_before_the_work(here, command, place):
 @pytest.mark.parametrize("command", ["fit", "compare"])
 def test_a_window_needs_its_upper_end(here, command, options):
     done = invoke(*COMMANDS[command], *options, "--out", "out", code=2)
-    assert "--min-fpr needs a limit too" in done.stderr
+    assert "--min-fpr requires a limit" in done.stderr
 
 
 def test_no_fits_at_a_time():
-    assert "--jobs needs a number" in invoke(*COMMANDS["compare"], "--jobs", "0", code=2).stderr
+    assert "--jobs must be a positive integer" in invoke(*COMMANDS["compare"], "--jobs", "0", code=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_rows_without_a_group(here, command, drop):
     frame.to_csv("g.csv", index=False)
     done = invoke(command, "g.csv", *TARGET, "--group", "customer", *drop, "--out", "out", code=1)
     said = done.stderr.replace("\n", " ")
-    assert "column 'customer' needs a group in each row; 2 of 80 rows have none (the first is row 8" in said
+    assert "column 'customer' must have a group in each row; got 2 of 80 rows without one (the first is row 8" in said
     assert not (here / "out").exists()
 
 

@@ -65,7 +65,7 @@ def test_columns_are_chosen_and_ordered(tmp_path):
 def test_types_can_be_declared(tmp_path):
     path = packed(tmp_path / "a.csv", "code,x\n01,1\n02,2\n")
     assert read_table(path, types={"code": "text"}).X["code"].tolist() == ["01", "02"]
-    with pytest.raises(DataError, match=r"line 3: column 'x' needs numbers.*got 'two'"):
+    with pytest.raises(DataError, match=r"line 3: column 'x' must be numeric.*got 'two'"):
         read_table(packed(tmp_path / "b.csv", "code,x\n01,1\n02,two\n"), types={"x": "number"})
     with pytest.raises(ValueError, match=r"'number' or 'text'.*got 'int'"):
         read_table(path, types={"x": "int"})
@@ -119,9 +119,9 @@ BAD = {
     "blank": ("a.csv", b"\n\n", "is empty: it has no header"),
     "ragged": ("a.csv", b'x,label\n1,a\n"2\n3",b\n4,c,5\n', r"a.csv, line 5: 3 fields where the header has 2 columns"),
     "short row": ("a.csv", b"x,y,label\n1,2,a\n1\n", r"line 3: 1 field where the header has 3 columns"),
-    "other delimiter": ("a.csv", b"x;label\n1;a\n", r"one column, 'x;label', if split at ','; is the delimiter ';'\?"),
-    "decimal commas": ("a.csv", b"x;y;label\n1,5;2,5;a\n", "is the delimiter ';'"),
-    "tabs": ("a.csv", b"x\tlabel\n1\ta\n", r"is the delimiter '\\t'"),
+    "other delimiter": ("a.csv", b"x;label\n1;a\n", r"one column, 'x;label', if the delimiter is ','; is it ';'\?"),
+    "decimal commas": ("a.csv", b"x;y;label\n1,5;2,5;a\n", "if the delimiter is ','; is it ';'"),
+    "tabs": ("a.csv", b"x\tlabel\n1\ta\n", r"if the delimiter is ','; is it '\\t'"),
     "latin-1 value": ("a.csv", b"x,label\n1,a\n2,caf\xe9\n", "line 3: byte 0xe9 is not UTF-8; save the file as UTF-8"),
     "latin-1 header": ("a.csv", b"caf\xe9,label\n1,a\n", "line 1: byte 0xe9 is not UTF-8"),
     "utf-16": ("a.csv", "x,label\n1,a\n".encode("utf-16"), "line 1: byte 0xff is not UTF-8"),
@@ -130,15 +130,15 @@ BAD = {
         b"x,Label\n1,a\n",
         r"has no column 'label' \(is it 'Label'\?\); its columns are 'x', 'Label'",
     ),
-    "twice": ("a.csv", b"x,x,label\n1,2,a\n", "columns of different names; got 'x' more than once"),
-    "missing label": ("a.csv", b"x,label\n1,a\n2,\n", "a label in each row; column 'label' lacks 1"),
-    "no gzip": ("a.csv.gz", b"x,label\n1,a\n", "is not a gzip file, as its name says"),
+    "twice": ("a.csv", b"x,x,label\n1,2,a\n", "distinct column names; got 'x' more than once"),
+    "missing label": ("a.csv", b"x,label\n1,a\n2,\n", "a label in each row; got 1 missing in column 'label'"),
+    "no gzip": ("a.csv.gz", b"x,label\n1,a\n", "is not a gzip file, although its name says so"),
     "no bz2": ("a.csv.bz2", b"x,label\n1,a\n", "is not a bz2 file"),
-    "no parquet": ("a.parquet", b"x,label\n1,a\n", "is not a parquet file, as its name says"),
-    "format": ("a.xlsx", b"1", "'a.xlsx' needs an ending that tells its format: .csv"),
-    "no ending": ("a", b"1", "'a' needs an ending"),
-    "only packed": ("a.gz", b"1", "'a.gz' needs an ending"),
-    "packed parquet": ("a.parquet.gz", b"1", "needs to be unpacked first"),
+    "no parquet": ("a.parquet", b"x,label\n1,a\n", "is not a parquet file, although its name says so"),
+    "format": ("a.xlsx", b"1", "'a.xlsx' must end in one of .csv"),
+    "no ending": ("a", b"1", "'a' must end in one of"),
+    "only packed": ("a.gz", b"1", "'a.gz' must end in one of"),
+    "packed parquet": ("a.parquet.gz", b"1", "must be decompressed first"),
 }
 
 
@@ -164,7 +164,7 @@ def test_a_truncated_archive(tmp_path, name):
 
 
 def test_a_directory_and_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="is a directory; give one file"):
+    with pytest.raises(DataError, match="is a directory; pass a file"):
         read_table(tmp_path)
     with pytest.raises(DataError, match=r"no\.csv does not exist"):
         read_table(tmp_path / "no.csv")
@@ -173,12 +173,12 @@ def test_a_directory_and_a_file_that_is_not_there(tmp_path):
 def test_a_truncated_parquet_and_nested_columns(tmp_path):
     path = tmp_path / "a.parquet"
     pyarrow.parquet.write_table(pa.table({"x": [1, 2], "label": ["a", "b"], "list": [[1], [2]]}), path)
-    with pytest.raises(DataError, match="column 'list' needs numbers, text or dates; got list"):
+    with pytest.raises(DataError, match="column 'list' must contain numbers, text or dates; got list"):
         read_table(path, target="label")
-    with pytest.raises(DataError, match="column 'label' needs numbers; got string"):
+    with pytest.raises(DataError, match="column 'label' must contain numbers; got string"):
         read_table(path, columns=["label"], types={"label": "number"})
     pyarrow.parquet.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "none.parquet")
-    with pytest.raises(DataError, match="has columns and no rows"):
+    with pytest.raises(DataError, match="has columns but no rows"):
         read_table(tmp_path / "none.parquet")
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError, match="is not a parquet file"):
@@ -188,11 +188,11 @@ def test_a_truncated_parquet_and_nested_columns(tmp_path):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"1 0:1\n", {}, "counts its features from 0; pass zero_based=True"),
-        (b"1 1:1\n0 5:1\n", {"n_features": 3}, "more than the 3 features"),
-        (b"1 1:1\n0 x\n", {}, "line 2: svmlight needs 'label index:value ...'; got '0 x'"),
+        (b"1 0:1\n", {}, "has a feature index 0; pass zero_based=True"),
+        (b"1 1:1\n0 5:1\n", {"n_features": 3}, "more than the requested 3 features"),
+        (b"1 1:1\n0 x\n", {}, "line 2: must be 'label index:value ...'; got '0 x'"),
         (b"# nothing\n", {}, "has no rows"),
-        (b"1 1:1\n", {"target": "label"}, "its labels come first"),
+        (b"1 1:1\n", {"target": "label"}, "stores its labels itself"),
     ],
 )
 def test_bad_svmlight_files(tmp_path, content, options, message):

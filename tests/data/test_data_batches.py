@@ -106,7 +106,7 @@ def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
     assert X["x"].iloc[-1] == 1.5
     assert X["z"].iloc[-1] == 7
     path.write_text("x,z,label\n" + "1,,a\n" * 30 + "one,7,b\n")
-    with pytest.raises(DataError, match=r"line 32: column 'x' needs numbers.*got 'one'.*types=\{'x': 'text'\}"):
+    with pytest.raises(DataError, match=r"line 32: column 'x' must be numeric.*got 'one'.*types=\{'x': 'text'\}"):
         list(iter_batches(path, target="label"))
     X = pd.concat([X for X, _ in iter_batches(path, target="label", types={"x": "text"})])
     assert X["x"].iloc[-1] == "one"
@@ -115,10 +115,10 @@ def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size needs an integer of at least 1; got 0"),
-        ({"batch_size": 2.5}, "batch_size needs an integer"),
-        ({"buffer_size": True}, "buffer_size needs an integer"),
-        ({"batch_size": 100, "buffer_size": 50}, "buffer_size needs to be at least batch_size, 100; got 50"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
+        ({"batch_size": 2.5}, "batch_size must be an integer"),
+        ({"buffer_size": True}, "buffer_size must be an integer"),
+        ({"batch_size": 100, "buffer_size": 50}, "buffer_size must be at least batch_size, 100; got 50"),
     ],
 )
 def test_bad_sizes_are_refused_at_once(options, message):

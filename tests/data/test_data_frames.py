@@ -59,14 +59,14 @@ def test_categories_and_nullable_types():
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (pd.DataFrame({0: [1]}), {}, "the table needs columns whose names are strings; got 0"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "the table needs columns of different names; got 'a'"),
+        (pd.DataFrame({0: [1]}), {}, "the table must have column names that are strings; got 0"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "the table must have distinct column names; got 'a'"),
         (pd.DataFrame(), {}, "the table has no columns"),
-        (FRAME.head(0), {}, "the table has columns and no rows"),
+        (FRAME.head(0), {}, "the table has columns but no rows"),
         (FRAME, {"target": "lable"}, r"the table has no column 'lable' \(is it 'label'\?\)"),
-        (FRAME, {"target": "text"}, "the table needs a label in each row; column 'text' lacks 1"),
+        (FRAME, {"target": "text"}, "the table must have a label in each row; got 1 missing in column 'text'"),
         (pd.DataFrame({"a": [1, "x"]}), {}, "neither numbers, text nor dates"),
-        (pd.DataFrame({"a": [[1], [2]]}), {}, "column 'a' needs numbers, text or dates; got list"),
+        (pd.DataFrame({"a": [[1], [2]]}), {}, "column 'a' must contain numbers, text or dates; got list"),
     ],
 )
 def test_a_frame_that_cannot_be_used(frame, options, message):
@@ -76,7 +76,7 @@ def test_a_frame_that_cannot_be_used(frame, options, message):
 
 @pytest.mark.parametrize("value", [None, 3, [[1, 2]], np.zeros((2, 2)), FRAME["n"]])
 def test_other_values_are_not_tables(value):
-    with pytest.raises(TypeError, match="table must be the path of a file, or a DataFrame of pandas or polars; got"):
+    with pytest.raises(TypeError, match="table must be a path or a pandas or polars DataFrame; got"):
         TableSource(value)
 
 
@@ -101,7 +101,7 @@ def test_a_row_may_be_as_long_as_its_columns_need(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["0.12345678"] * 2000) + "\n")
     assert read_table(tmp_path / "a.csv").X.shape == (1, 2000)
     (tmp_path / "b.csv").write_text("a,b\n1," + "x" * 5000 + "\n2,y\n")
-    with pytest.raises(DataError, match="a row longer than 1,024 bytes, the limit"):
+    with pytest.raises(DataError, match="a row longer than the limit of 1,024 bytes"):
         read_table(tmp_path / "b.csv")
 
 

@@ -99,11 +99,11 @@ def test_a_long_field(tmp_path):
         read_table(path)
     path.write_text(f"a,label\n{long},0\nb,1\n")
     assert len(read_table(path).X["a"][0]) == 140_000
-    with pytest.raises(DataError, match=r"column 'a' needs numbers.*got 'xxxx") as caught:
+    with pytest.raises(DataError, match=r"column 'a' must be numeric.*got 'xxxx") as caught:
         read_table(path, types={"a": "number"})
     assert len(str(caught.value)) < 600
     path.write_text(f"a,label\n{long},0\nb,1,2\n")
-    with pytest.raises(DataError, match="has a row of another length than its header"):
+    with pytest.raises(DataError, match="has a row whose length differs from that of the header"):
         read_table(path)
 
 
@@ -138,14 +138,14 @@ def test_a_column_without_a_name_is_read_as_declared(tmp_path):
 
 def test_an_index_out_of_range(tmp_path):
     (tmp_path / "a.svm").write_text("1 99999999999999999999:1\n0 1:1\n")
-    with pytest.raises(DataError, match="feature index beyond the range"):
+    with pytest.raises(DataError, match="feature index outside the range"):
         read_table(tmp_path / "a.svm")
 
 
 def test_labels_that_are_not_numbers(tmp_path):
     (tmp_path / "a.svm").write_text("nan 1:1\n0 1:1\n")
     for read in (read_table, lambda path: list(iter_batches(path))):
-        with pytest.raises(DataError, match="needs a label in each row; 1 are not numbers"):
+        with pytest.raises(DataError, match="must have a label in each row; got 1 that are not numbers"):
             read(tmp_path / "a.svm")
 
 
@@ -158,14 +158,14 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, ending):
     path.write_bytes(
         gzip.compress(content) if ending.endswith("gz") else pa.Codec("zstd").compress(content, asbytes=True)
     )
-    with pytest.raises(DataError, match=r"unpacks to more than 1,000,000 bytes.*max_bytes=\.\.\."):
+    with pytest.raises(DataError, match=r"must not exceed the limit of 1,000,000 bytes decompressed.*max_bytes=\.\.\."):
         read_table(path, max_bytes=10**6)
     assert read_table(path, max_bytes=len(content)).X.shape == (500_000, 1 + ending.startswith("csv"))
 
 
 def test_parquet_that_stands_for_many_values(tmp_path):
     pd.DataFrame({"a": np.zeros(10**6)}).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes"):
+    with pytest.raises(DataError, match="must not exceed the limit of 1,000,000 bytes decompressed"):
         read_table(tmp_path / "a.parquet", max_bytes=10**6)
     assert len(read_table(tmp_path / "a.parquet").X) == 10**6
 
@@ -173,7 +173,7 @@ def test_parquet_that_stands_for_many_values(tmp_path):
 def test_the_limit_is_checked_and_plain_text_has_none(tmp_path):
     (tmp_path / "a.csv").write_text("a\n1\n22\n")
     assert len(read_table(tmp_path / "a.csv", max_bytes=1).X) == 2
-    with pytest.raises(ValueError, match="max_bytes needs an integer of at least 1, or None; got 0"):
+    with pytest.raises(ValueError, match="max_bytes must be an integer of at least 1, or None; got 0"):
         read_table(tmp_path / "a.csv", max_bytes=0)
 
 

@@ -77,7 +77,7 @@ def test_the_limit_on_the_command_line(tmp_path):
     options = ["--target", "label", "--max-bytes", "1000", "--out", str(tmp_path / "m.rocmax")]
     done = CliRunner().invoke(app, ["fit", str(tmp_path / "a.csv.gz"), *options])
     assert done.exit_code == 1
-    assert "unpacks to more than 1,000 bytes" in done.stderr
+    assert "must not exceed the limit of 1,000 bytes decompressed" in done.stderr
 
 
 def table(names):

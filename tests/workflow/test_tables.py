@@ -52,7 +52,7 @@ def test_doubtful_labels():
 def test_labels_for_a_model_that_knows_its_classes():
     assert known_target(np.array([0, 1, 1]), "1", "0").is_positive.tolist() == [False, True, True]
     assert known_target(np.array(["x", "b"]), "b", "not b").labels.tolist() == ["not b", "b"]
-    with pytest.raises(DataError, match=r"does not know: \['2'\]"):
+    with pytest.raises(DataError, match=r"must be those of the model, .*; got \['2'\]"):
         known_target(np.array([0, 2]), "1", "0")
     with pytest.raises(DataError, match=r"one class only: '0' \(2 rows\)"):
         known_target(np.array([0, 0]), "1", "0")

@@ -1,4 +1,4 @@
-"""Linear models with their preprocessing as ONNX graphs."""
+"""Export of linear models with their preprocessing to ONNX graphs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rocmax._validate import positive_index
 from rocmax.model_io import load_fitted
 from rocmax.workflow.preprocessing import MISSING
 
-# The graph is written by hand because skl2onnx maps scalers and linear classifiers to ONNX-ML operators that compute in
-# single precision, so that its scores and decisions near the threshold are not those of the model; it would also need
-# a converter for each of rocmax's estimators. Scaling and threshold fold into one sum of doubles here.
+# The graph is built without skl2onnx, which maps scalers and linear classifiers to ONNX-ML operators in single
+# precision: its scores, and its decisions near the threshold, would differ from those of the model. It would also
+# require a converter for each estimator of rocmax. Here, scaling and threshold are part of one sum of doubles.
 OPSET, ML_OPSET = 18, 3
 
 
 class _Linear(NamedTuple):
-    """A score as a sum: weights of filled numbers, a value for each category of each text, and a constant."""
+    """Score as a sum: weighted imputed numbers, a value for each category of each text column, and a constant."""
 
     numbers: list[str]
     fill: Array
@@ -36,19 +36,19 @@ class _Linear(NamedTuple):
 
 
 def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) -> None:
-    """Write the model of a file as ONNX.
+    """Export a model file to an ONNX file.
 
     Parameters
     ----------
     model_path : Path
-        A model that ``rocmax fit`` saved.
+        Model saved by ``rocmax fit``.
     out : Path
-        The file to write.
+        ONNX file to write.
     max_bytes : int or None, default=None
-        Limit on what the model file may unpack to, as in :func:`rocmax.load`.
+        Maximum decompressed size of the model file, in bytes, as in :func:`rocmax.load`.
     """
     if same_file(model_path, out):
-        raise ValueError(f"{out} is the model file itself; give another name for the ONNX file")
+        raise ValueError(f"out must be another file than the model file; got {out}")
     model, about = load_fitted(model_path, max_bytes=max_bytes)
     write_file(out, to_onnx(model, about).SerializeToString())
 
@@ -56,16 +56,16 @@ def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) ->
 def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     """Return the ONNX graph of a linear model and its preprocessing.
 
-    Inputs are the columns by name, each of shape (rows, 1): numbers as doubles (NaN is missing) and texts as strings
-    (the empty string is missing); one matrix ``X`` for a model of svmlight data. Outputs are ``score``, above zero for
-    the positive class, and ``label``.
+    The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
+    text as strings, with the empty string for missing values. A model fitted to svmlight data has one matrix ``X`` as
+    its input. The outputs are ``score``, above zero for the positive class, and ``label``.
 
     Parameters
     ----------
     model : estimator
-        A model that ``rocmax fit`` saved.
+        Model saved by ``rocmax fit``.
     about : dict
-        What was saved with it.
+        Metadata saved with the model.
 
     Returns
     -------
@@ -78,10 +78,10 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     taken = {"score", "label"} & columns
     if taken:
         raise ValueError(
-            f"an ONNX graph needs different names for inputs and outputs; rename the column {taken.pop()!r}"
+            f"ONNX inputs must not be named 'score' or 'label', which are outputs; rename the column {taken.pop()!r}"
         )
     if "" in columns:
-        raise ValueError("an ONNX graph needs a name for each input; got a column named ''; name it and fit again")
+        raise ValueError("ONNX inputs must have nonempty names; got a column named ''; rename it and fit again")
     build = _Graph(onnx, columns)
     terms = []
     if linear.numbers:
@@ -101,11 +101,11 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
 
 
 class _Graph:
-    """Collects nodes, constants and inputs."""
+    """Builder of a graph, which collects nodes, constants and inputs."""
 
     def __init__(self, onnx: Any, columns: set[str]) -> None:
         self.onnx = onnx
-        # Inner values are named with a prefix that no column has.
+        # Internal values have a prefix that no column name has.
         self.prefix = "rocmax."
         while any(name.startswith(self.prefix) for name in columns):
             self.prefix += "_"
@@ -150,7 +150,7 @@ class _Graph:
 
 
 def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
-    """Fill what is missing, and weigh."""
+    """Impute missing numbers and return the weighted sum."""
     if one_matrix:
         matrix = build.input("X", linear.weights.size)
     else:
@@ -161,7 +161,7 @@ def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
 
 
 def _text_term(build: _Graph, place: int, name: str, categories: list[str], values: Array) -> str:
-    """Look up the value of each category; the last is that of unknown ones."""
+    """Return the value of each category; the last one is for unknown categories."""
     code = build.node(
         "LabelEncoder",
         [build.input(name, 1, text=True)],
@@ -178,7 +178,7 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
-        raise ValueError(f"only linear models of `rocmax fit` can be exported as ONNX; got {type(classifier).__name__}")
+        raise ValueError(f"the model must be a linear model of `rocmax fit`; got {type(classifier).__name__}")
     sign = direction(positive_index(classifier.classes_, about["positive"]))
     coef = sign * classifier.coef_[0]
     constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
@@ -203,10 +203,10 @@ def _column_names(table: Any, columns: Any) -> list[str]:
 
 
 def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[tuple[list[str], Array]]:
-    """Return for each text the categories and their weights, that of unknown ones last."""
+    """Return the categories and their weights for each text column; the last weight is for unknown categories."""
     encoder = steps[-1][1]
-    # ONNX has no missing strings: the empty one stands for them, as it does in the model. In models that were saved
-    # before it did, only the word for missing values stands for them.
+    # ONNX has no missing strings: the empty string represents them, as in the model. In models of earlier versions,
+    # the empty string is not missing.
     empty_is_missing = any(getattr(step, "missing_values", None) == "" for _, step in steps)
     infrequent = encoder.infrequent_categories_
     found, start = [], 0

@@ -1,4 +1,4 @@
-"""The command ``rocmax``: parse, call, print."""
+"""Command line of rocmax: parses options, calls :mod:`rocmax.workflow`, prints results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _run_app() -> int:
     try:
         from rocmax.cli._app import app
     except ImportError as error:
-        sys.stderr.write(f"Error: the command line needs packages: pip install 'rocmax[cli]' ({error})\n")
+        sys.stderr.write(f"Error: the command line requires more packages: pip install 'rocmax[cli]' ({error})\n")
         return 1
     app(prog_name="rocmax")
     return 0

@@ -1,4 +1,4 @@
-"""``python -m rocmax.cli``, the same as ``rocmax``."""
+"""Entry point of ``python -m rocmax.cli``, equivalent to ``rocmax``."""
 
 from rocmax.cli import main
 

@@ -1,4 +1,4 @@
-"""The commands and their options."""
+"""Commands and their options."""
 
 from __future__ import annotations
 
@@ -14,38 +14,36 @@ from rocmax.cli._guard import guarded, note
 from rocmax.cli._screen import counting, say, screen, show_json, show_table, working
 
 app = typer.Typer(
-    help="Train classifiers for what they are judged by, and decide with them.",
+    help="Train classifiers for ranking measures and choose their thresholds.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[
-    Path, typer.Argument(help="A table: .csv, .tsv, .parquet or .svmlight, the text ones also compressed.")
-]
-ModelFile = Annotated[Path, typer.Argument(help="A model that `rocmax fit` saved.")]
-TargetName = Annotated[str | None, typer.Option("--target", help="The column with the labels.")]
-Positive = Annotated[str | None, typer.Option(help="The label of the class that matters.")]
+Data = Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet or .svmlight; text files may be compressed.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model saved by `rocmax fit`.")]
+TargetName = Annotated[str | None, typer.Option("--target", help="Name of the column with the labels.")]
+Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
 MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
-MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the window of false-positive rates.")]
+MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
 MeasureName = Annotated[
     str | None,
     typer.Option("--measure", help="roc_auc, partial_auc (default with --max-fpr), tpr_at_fpr or break_even_point."),
 ]
-Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Choose the strength of the model by cross-validation.")]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be given several times.")]
-Group = Annotated[str | None, typer.Option(help="Rows with the same value here stay on one side of a split.")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the fields of a text table.")]
-ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The svmlight file counts features from 0.")]
+Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to ignore; may be given several times.")]
+Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
+Delimiter = Annotated[str | None, typer.Option(help="Field delimiter of a text table.")]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature indices of the svmlight file start at 0.")]
 MaxBytes = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Most bytes that a compressed table or a model may unpack to; by default 100 times its size."
+        min=1, help="Maximum decompressed size of a compressed table or a model; by default 100 times its size."
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show where an error came from.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of an error.")]
 
 
 def _version(wanted: bool) -> None:
@@ -56,17 +54,17 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Version.")] = False,
 ) -> None:
-    """Train classifiers for what they are judged by, and decide with them."""
+    """Train classifiers for ranking measures and choose their thresholds."""
 
 
 @app.command()
 @guarded(prints=True)
 def demo(
-    out: Annotated[Path | None, typer.Option(help="The picture, rocmax_demo.png if not given.")] = None, seed: Seed = 0
+    out: Annotated[Path | None, typer.Option(help="Output image; rocmax_demo.png by default.")] = None, seed: Seed = 0
 ) -> None:
-    """Find fraud at few false alarms, on generated card payments."""
+    """Detect fraud with few false alarms, on generated card payments."""
     from rocmax import demo as module
 
     picture = [] if out is None else ["--out", str(out)]
@@ -77,7 +75,7 @@ def demo(
 @guarded("pandas", "pyarrow", "skops", prints=True)
 def fit(
     data: Data,
-    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
     target: TargetName = None,
     positive: Positive = None,
     max_fpr: MaxFPR = 1.0,
@@ -86,11 +84,11 @@ def fit(
     model: Annotated[str, typer.Option(help="auto, auc, logistic or svm.")] = "auto",
     tune: Tune = True,
     confidence: Annotated[
-        float | None, typer.Option(help="Keep the limit on new rows with this probability, such as 0.95.")
+        float | None, typer.Option(help="Probability that the limit holds for new rows, such as 0.95.")
     ] = None,
     drop: Drop = None,
     group: Group = None,
-    test_share: Annotated[float, typer.Option(min=0.05, max=0.9, help="Share of the rows to set aside.")] = 0.25,
+    test_share: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
     delimiter: Delimiter = None,
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
@@ -98,7 +96,7 @@ def fit(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Learn from a table, choose a threshold, measure on rows set aside, and save the model."""
+    """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
     from rocmax.workflow import fit_table
 
     with working(f"fitting to {data}"):
@@ -134,17 +132,17 @@ def predict(
     model: ModelFile,
     data: Data,
     out: Annotated[
-        Path | None, typer.Option(help="A .csv or .parquet file; without it, csv on standard output.")
+        Path | None, typer.Option(help="Output file, .csv or .parquet; by default csv on standard output.")
     ] = None,
     escape_formulas: Annotated[
         bool,
-        typer.Option("--escape-formulas", help="Put ' before labels that a spreadsheet would take for formulas."),
+        typer.Option("--escape-formulas", help="Put ' before labels that a spreadsheet would interpret as formulas."),
     ] = False,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write a score and a label for each row, in order; files of any size."""
+    """Write a score and a label for each row, for files of any size."""
     from rocmax.workflow import load_model, write_predictions
 
     with counting("rows scored") as advance:
@@ -171,7 +169,7 @@ def evaluate(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure a model on rows with labels."""
+    """Evaluate a model on labeled rows."""
     from rocmax import workflow
 
     with working("scoring"):
@@ -210,10 +208,10 @@ def compare(
         "auto,auc,logistic"
     ),
     tune: Tune = True,
-    out: Annotated[Path | None, typer.Option(help="The table, .csv.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,
     splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
-    jobs: Annotated[int, typer.Option(help="Fits at a time; -1 for all cores.")] = 1,
-    resume: Annotated[Path | None, typer.Option(help="A file that keeps results, to go on after a stop.")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
+    resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
     drop: Drop = None,
     group: Group = None,
     delimiter: Delimiter = None,
@@ -223,7 +221,7 @@ def compare(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare models on the same random splits, each fitted as `rocmax fit` would."""
+    """Compare models on the same random splits, each fitted as by `rocmax fit`."""
     from rocmax.workflow import compare_models
 
     names = [name.strip() for name in models.split(",")]
@@ -262,18 +260,18 @@ def compare(
 @app.command()
 @guarded("pandas", "pyarrow", "skops", "jinja2")
 def report(
-    files: Annotated[list[Path], typer.Argument(help="One or more models, then the table with labels.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")],
+    files: Annotated[list[Path], typer.Argument(help="One or more models, followed by the labeled table.")],
+    out: Annotated[Path, typer.Option(help="HTML page to write.")],
     target: TargetName = None,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write one page that shows models on a table: curves, a slider for the limit, intervals and tests."""
+    """Write an HTML report of models on a labeled table."""
     from rocmax.workflow import load_model, write_report
 
     if len(files) < 2:
-        raise typer.BadParameter("give one or more model files, and then the table")
+        raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
         models = [load_model(path, max_bytes=max_bytes) for path in files[:-1]]
         write_report(models, files[-1], out, target=target, delimiter=delimiter, max_bytes=max_bytes)
@@ -284,11 +282,11 @@ def report(
 @guarded("onnx", "skops")
 def export(
     model: ModelFile,
-    out: Annotated[Path, typer.Argument(help="The .onnx file to write.")],
+    out: Annotated[Path, typer.Argument(help="ONNX file to write.")],
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write a linear model with its preprocessing as ONNX."""
+    """Export a linear model with its preprocessing to ONNX."""
     from rocmax.backends.onnx import export_file
 
     export_file(model, out, max_bytes=max_bytes)
@@ -304,7 +302,7 @@ def _show_fit(fitted: Any, out: Path) -> None:
     say(f"trained on {rows['train']} rows, {rows['held out']} held out")
     say(tuning_text(facts["tuning"]))
     title = _title(facts["measure"], result)
-    say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the rows held out")
+    say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the held-out rows")
     if facts["max_fpr"] < 1:
         kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
         say(f"threshold for at most {100 * facts['max_fpr']:g} % of false positives{kept}: {fitted.threshold:.6g}")

@@ -1,4 +1,4 @@
-"""What every command checks before its work, and how its errors are shown."""
+"""Checks before a command runs, and the display of its errors."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from rocmax._packages import need
 from rocmax.cli._screen import screen
 from rocmax.cli._warned import warnings_shown
 
-# Errors whose text is meant for the user; anything else is a fault of the program and shows where.
+# Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
-# Options that name files to write; every other path of a command is read.
+# Options for output files; every other path of a command is an input.
 OUTPUTS = {"out": "--out", "resume": "--resume"}
-# Parameters of the workflow whose flags are called otherwise; None where there is no flag.
+# Parameters of the workflow whose flags have other names; None if there is no flag.
 FLAGS = {"n_jobs": "--jobs", "n_splits": "--splits", "random_state": "--seed", "store": "--resume", "types": None}
 
 
 def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Check packages, files and standard output before a command, and turn its errors into one line and an exit code.
+    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code.
 
     Parameters
     ----------
     *packages : str
-        What the command imports beyond what rocmax itself needs.
+        Optional packages that the command imports.
     prints : bool, default=False
-        Whether the command always writes to standard output; else it does if it has no ``--out``.
+        Whether the command always writes to standard output; otherwise, it does so only without ``--out``.
 
     Returns
     -------
     callable
-        A decorator. Exit codes are 1 for bad data and files, 2 for a bad call (typer's own).
+        Decorator. The exit codes are 1 for invalid data and files, and 2 for invalid options, as in typer.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,7 +72,7 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
 
 
 def as_flag(parameter: Parameter) -> str | None:
-    """Write a parameter of the workflow as it is given on the command line; None if it cannot be."""
+    """Return a parameter of the workflow as a command-line flag; None if it has no flag."""
     flag = FLAGS.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
     if flag is None or parameter.value in (None, ..., True):
         return flag
@@ -81,12 +81,12 @@ def as_flag(parameter: Parameter) -> str | None:
 
 
 def note(text: str) -> None:
-    """Show a note of the workflow."""
+    """Print a note of the workflow."""
     screen.print(f"Note: {render(text, as_flag)}")
 
 
 def _check_files(options: dict[str, Any], prints: bool) -> None:
-    """Raise an error if a file to write is also read or written twice, or cannot be written."""
+    """Raise an error if an output file is also an input, is written twice, or cannot be written."""
     outputs = [(OUTPUTS[name], path) for name, path in options.items() if name in OUTPUTS and path is not None]
     inputs = list(_paths(value for name, value in options.items() if name not in OUTPUTS))
     if prints or (not outputs and "out" in options):
@@ -96,7 +96,7 @@ def _check_files(options: dict[str, Any], prints: bool) -> None:
         check_output(path)
     for (first, path), (second, other) in combinations(outputs, 2):
         if same_file(path, other):
-            raise ValueError(f"{first} and {second} are one file, {other}; give another name")
+            raise ValueError(f"{first} and {second} must be different files; got {other} for both")
 
 
 def _paths(values: Iterator[Any]) -> Iterator[Path]:
@@ -109,11 +109,11 @@ def _paths(values: Iterator[Any]) -> Iterator[Path]:
 
 def _check_stdout(inputs: list[Path]) -> None:
     if sys.stdout is None:
-        raise ValueError("standard output is closed; direct it to a file or to /dev/null")
+        raise ValueError("standard output must be open; redirect it to a file or to /dev/null")
     try:
         out = os.fstat(sys.stdout.fileno())
-    except OSError:  # not a file of the system: within a test, or a notebook
+    except OSError:  # not an operating-system file, as in tests and notebooks
         return
     for path in inputs:
         if stat.S_ISREG(out.st_mode) and path.exists() and os.path.samestat(out, path.stat()):
-            raise ValueError(f"standard output goes to the input {path}; direct it to another file")
+            raise ValueError(f"standard output must not be redirected to the input {path}; redirect it to another file")

@@ -1,4 +1,4 @@
-"""What a person sees: messages and progress on standard error, results on standard output."""
+"""Output to the user: messages and progress on standard error, results on standard output."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def say(text: str) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print the result for machines."""
+    """Print the result as JSON."""
     say(json.dumps(value, indent=2))
 
 
 def show_table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table: with lines on a terminal, plain in a pipe."""
+    """Print a table, with borders on a terminal and without in a pipe."""
     out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
     table = Table(*columns, box=None if not sys.stdout.isatty() else Table().box, pad_edge=False)
     for row in rows:
@@ -36,7 +36,7 @@ def show_table(columns: list[str], rows: list[list[str]]) -> None:
 
 @contextmanager
 def working(text: str) -> Iterator[None]:
-    """Show on a terminal that something is under way."""
+    """Show a status on a terminal while the block runs."""
     if not screen.is_terminal:
         yield
         return
@@ -46,7 +46,7 @@ def working(text: str) -> Iterator[None]:
 
 @contextmanager
 def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Give a function that moves a progress bar; on a terminal only."""
+    """Yield a function that advances a progress bar, which is shown on a terminal only."""
     bar = Progress(
         TextColumn(text),
         BarColumn(),

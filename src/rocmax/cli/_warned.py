@@ -1,4 +1,4 @@
-"""Warnings of a command: one line each, printed once."""
+"""Display of the warnings of a command: each text once, on one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rocmax._quiet import is_hushed
 
 @contextmanager
 def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
-    """Pass the text of each warning on once, while a command runs: it has the process for itself."""
+    """Call ``show`` once with the text of each warning; for commands, which do not share the process."""
     seen: set[str] = set()
 
     def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -21,7 +21,7 @@ def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
             show(text)
 
     with warnings.catch_warnings():
-        # Python itself would take a warning that was hushed for one that was shown.
+        # With its default filter, Python would count a suppressed warning as shown.
         warnings.simplefilter("always", UserWarning, append=True)
         warnings.showwarning = note
         yield

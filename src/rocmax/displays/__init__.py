@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner: they store arrays, and draw in ``plot``."""
+"""Displays, which follow the scikit-learn API: they store arrays and draw them in ``plot``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What all displays share: styles of lines, and new figures."""
+"""Shared helpers of the displays: line styles and new figures."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; the dashes tell them apart in grey.
+# Colors of Okabe and Ito, which color-blind readers can distinguish; the dashes distinguish them in grayscale.
 STYLES = (
     ("#D55E00", "solid"),
     ("#0072B2", (0, (5, 2))),
@@ -14,9 +14,9 @@ STYLES = (
 
 
 def new_axes(*shape: int, size: tuple[float, float] = (6.4, 6.0)) -> Any:
-    """Return the axes of a new figure, one or an array of them; without matplotlib say how to get it."""
+    """Return the axes of a new figure; raise ImportError with instructions if matplotlib is missing."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(f"displays need matplotlib: pip install 'rocmax[plot]' ({error})") from error
+        raise ImportError(f"displays require matplotlib: pip install 'rocmax[plot]' ({error})") from error
     return plt.subplots(*shape, figsize=size, layout="constrained")[1]

@@ -1,4 +1,4 @@
-"""The convergence of a fit."""
+"""Display of the convergence of a fit."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from rocmax.displays._figure import STYLES, new_axes
 
 
 class ConvergenceDisplay:
-    """Objective of a fit, and the certified bound below it, along the solver's iterations.
+    """Objective of a fit and its certified lower bound over the iterations of the solver.
 
-    Use :meth:`from_estimator` to make one.
+    Use :meth:`from_estimator` to create a display.
 
     Parameters
     ----------
     passes : ndarray
-        Passes over the data.
+        Number of passes over the data.
     objective : ndarray
-        Objective.
+        Value of the objective.
     bound : ndarray
-        Lower bound on the minimum of the objective; NaN or infinite where there is none.
+        Lower bound on the minimum of the objective; NaN or infinite if there is none.
     name : str, default=""
         Name of the fit.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes drawn on.
+        Axes of the plot.
     figure_ : matplotlib.figure.Figure
-        The figure.
+        Figure of the plot.
     """
 
     def __init__(self, passes: Array, objective: Array, bound: Array, name: str = "") -> None:
@@ -42,24 +42,24 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:
-        """Draw the trace of a fitted estimator.
+        """Plot the trace of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``trace_``.
+            Fitted estimator with the attribute ``trace_``.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         ConvergenceDisplay
-            The display, drawn.
+            The display, after plotting.
         """
         trace = getattr(estimator, "trace_", None)
         if not trace:
             raise ValueError(
-                f"{type(estimator).__name__} has no trace of its fit; fit it first, or use one that keeps it"
+                f"estimator must be fitted and have the attribute trace_; got {type(estimator).__name__} without it"
             )
         passes, objective, bound = (
             np.array([float(getattr(step, key)) for step in trace]) for key in ("passes", "objective", "bound")
@@ -67,17 +67,17 @@ class ConvergenceDisplay:
         return cls(passes, objective, bound, type(estimator).__name__).plot(ax)
 
     def plot(self, ax: Any = None) -> ConvergenceDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         ConvergenceDisplay
-            This display.
+            The display, after plotting.
         """
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure

@@ -1,4 +1,4 @@
-"""The path of sparse models."""
+"""Display of a regularization path."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from rocmax.estimators.linear.path import PartialAUCPath
 
 
-# At most this many features are drawn in colour and named; the others are grey.
+# Maximum number of features with a color and a label; the others are gray.
 _NAMED = 8
 
 
 class PartialAUCPathDisplay:
-    """A regularisation path: weights against the radius, and partial AUC against the number of features.
+    """Regularization path: weights by radius, and partial AUC by number of features.
 
     Parameters
     ----------
     radii : ndarray of shape (n_radii,)
-        Radii.
+        Radii of the norm constraint.
     coefs : ndarray of shape (n_radii, n_features)
-        Weights.
+        Weights for each radius.
     n_used : ndarray of shape (n_radii,)
         Number of features, or of groups, in each model.
     partial_auc : dict of str to ndarray of shape (n_radii,)
-        Partial AUC of each model, by the name of the rows it was measured on.
+        Partial AUC of each model, by name of the data set.
     unit : str, default="features"
-        What is counted: "features" or "groups".
+        Unit of ``n_used``: "features" or "groups".
     feature_names : ndarray, default=None
         Names of the features.
 
     Attributes
     ----------
     figure_ : matplotlib.figure.Figure
-        The figure, after ``plot``.
+        Figure of the plot.
     axes_ : ndarray of matplotlib axes
-        Its two panels.
+        The two axes of the plot.
 
     See Also
     --------
@@ -78,26 +78,26 @@ class PartialAUCPathDisplay:
     def from_path(
         cls, path: PartialAUCPath, X: Any = None, y: ArrayLike | None = None, name: str = "test rows"
     ) -> PartialAUCPathDisplay:
-        """Take the arrays of a path, and measure its models on other rows if some are given.
+        """Create a display from a path, optionally with the partial AUC on other rows.
 
         Parameters
         ----------
         path : PartialAUCPath
-            A path.
+            Path returned by :func:`rocmax.partial_auc_path`.
         X : array-like, default=None
-            Rows and classes to measure on, besides the training rows.
+            Other rows on which to compute the partial AUC.
         y : array-like, default=None
-            Rows and classes to measure on, besides the training rows.
+            Classes of these rows.
         name : str, default="test rows"
-            What to call these rows.
+            Name of these rows.
 
         Returns
         -------
         PartialAUCPathDisplay
-            The display, not drawn yet.
+            The display, before plotting.
         """
         if (X is None) != (y is None):
-            raise ValueError(f"X and y belong together; got {'y' if X is None else 'X'} alone")
+            raise ValueError(f"X and y must be given together; got {'y' if X is None else 'X'} only")
         partial_auc = {"training rows": path.partial_auc}
         if X is not None and y is not None:
             partial_auc[name] = path.score(X, y)
@@ -112,17 +112,17 @@ class PartialAUCPathDisplay:
         )
 
     def plot(self, axes: Any = None) -> PartialAUCPathDisplay:
-        """Draw both panels.
+        """Plot both panels.
 
         Parameters
         ----------
         axes : sequence of two matplotlib axes, default=None
-            Where to draw; by default a new figure.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         PartialAUCPathDisplay
-            Itself, with ``figure_`` and ``axes_``.
+            The display, with ``figure_`` and ``axes_``.
         """
         if axes is None:
             axes = new_axes(1, 2, size=(10.5, 4.4))
@@ -171,9 +171,9 @@ class PartialAUCPathDisplay:
 
 
 def _decades(low: float, high: float) -> Array:
-    """Return where to put labels from ``low`` to ``high``: at powers of ten, or at both ends if there is one at most.
+    """Return the ticks from ``low`` to ``high``: powers of ten, or both ends if there are fewer than two.
 
-    Below ``low`` the axis is linear, and a label there would run into that of zero.
+    Below ``low`` the axis is linear, and a label there would overlap with that of zero.
     """
     decades = 10.0 ** np.arange(np.ceil(np.log10(low)), np.floor(np.log10(high)) + 1)
     return decades if decades.size > 1 else np.unique([low, high])

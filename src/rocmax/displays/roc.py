@@ -1,4 +1,4 @@
-"""ROC curves with the window that matters."""
+"""Display of ROC curves with a range of false-positive rates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_GRID = 400
 
 
 class RocBand(NamedTuple):
-    """One model's curve, and between which rates it lies on a grid of false-positive rates."""
+    """ROC curve of a model, with a confidence band on a grid of false-positive rates."""
 
     name: str
     fpr: Array
@@ -30,14 +30,14 @@ class RocBand(NamedTuple):
 
 
 class PartialROCDisplay:
-    """ROC curves with a window of false-positive rates shaded, enlarged in an inset, and bands of uncertainty.
+    """ROC curves with confidence bands and a range of false-positive rates, which is shaded and enlarged in an inset.
 
-    Use :meth:`from_predictions`, :meth:`from_estimator` or :meth:`from_cv_results` to make one.
+    Use :meth:`from_predictions`, :meth:`from_estimator` or :meth:`from_cv_results` to create a display.
 
     Parameters
     ----------
     curves : list of RocBand
-        The models.
+        Curves of the models.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
@@ -48,13 +48,13 @@ class PartialROCDisplay:
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        The axes drawn on.
+        Axes of the plot.
     inset_ : matplotlib.axes.Axes or None
-        The enlarged window.
+        Inset with the enlarged range.
     figure_ : matplotlib.figure.Figure
-        The figure.
+        Figure of the plot.
     lines_ : list of matplotlib.lines.Line2D
-        The curves.
+        Lines of the curves.
 
     Examples
     --------
@@ -94,39 +94,39 @@ class PartialROCDisplay:
         ax: Any = None,
         **options: Any,
     ) -> PartialROCDisplay:
-        """Draw the curves of one or several models from their scores on the same rows.
+        """Plot the curves of one or several models from their scores on the same rows.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Two classes, of any type.
         y_score : array-like of shape (n_samples,) or dict of str to array-like
-            Scores of a model, or of several by name.
+            Scores of one model, or a dict with the scores of several models by name.
         min_fpr : float, default=0.0
-            The window.
+            Lower end of the range of false-positive rates.
         max_fpr : float, default=1.0
-            The window.
+            Upper end of the range of false-positive rates.
         n_resamples : int, default=500
-            Resamples of the stratified bootstrap that the bands come from; 0 for no bands.
+            Number of resamples of the stratified bootstrap for the bands; 0 for no bands.
         confidence_level : float, default=0.95
-            Of the band, at each false-positive rate by itself.
+            Pointwise confidence level of the bands.
         random_state : int, Generator, default=None
             Seed of the bootstrap.
         sample_weight : array-like of shape (n_samples,), default=None
-            Number of copies of each row.
+            Weight of each row, equivalent to a number of copies.
         pos_label : object, default=None
-            The positive class; the larger label if None.
+            Label of the positive class. If None, the larger label is used.
         name : str, default="model"
-            Name of a single model.
+            Name of the model if there is only one.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to plot on. If None, a new figure is created.
         **options
-            Options of :meth:`plot`.
+            Options passed to :meth:`plot`.
 
         Returns
         -------
         PartialROCDisplay
-            The display, drawn.
+            The display, after plotting.
         """
         check_level(confidence_level)
         named = y_score if isinstance(y_score, dict) else {name: y_score}
@@ -146,25 +146,25 @@ class PartialROCDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, pos_label: Any = None, **options: Any
     ) -> PartialROCDisplay:
-        """Draw the curves of one fitted classifier, or of several in a dict, on rows with labels.
+        """Plot the curves of one or several fitted classifiers.
 
         Parameters
         ----------
         estimator : classifier or dict of str to classifier
-            Fitted, with ``decision_function`` or ``predict_proba``.
+            Fitted classifiers with ``decision_function`` or ``predict_proba``.
         X : array-like
             Rows.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows.
         pos_label : object, default=None
-            The positive class; the larger label if None.
+            Label of the positive class. If None, the larger label is used.
         **options
-            Options of :meth:`from_predictions`.
+            Options passed to :meth:`from_predictions`.
 
         Returns
         -------
         PartialROCDisplay
-            The display, drawn.
+            The display, after plotting.
         """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
         scores: dict[str, Any] = {name: _scores(model, X, pos_label) for name, model in named.items()}
@@ -184,38 +184,40 @@ class PartialROCDisplay:
         ax: Any = None,
         **options: Any,
     ) -> PartialROCDisplay:
-        """Draw the mean curve of the folds of ``cross_validate``, with a band of one standard deviation.
+        """Plot the mean curve over the folds of ``cross_validate``, with a band of one standard deviation.
 
         Parameters
         ----------
         cv_results : dict
-            What ``cross_validate(..., return_estimator=True, return_indices=True)`` gave.
+            Result of ``cross_validate(..., return_estimator=True, return_indices=True)``.
         X : array-like
-            The rows and classes that it was given.
+            Rows passed to ``cross_validate``.
         y : array-like
-            The rows and classes that it was given.
+            Classes passed to ``cross_validate``.
         min_fpr : float, default=0.0
-            The window.
+            Lower end of the range of false-positive rates.
         max_fpr : float, default=1.0
-            The window.
+            Upper end of the range of false-positive rates.
         pos_label : object, default=None
-            The positive class; the larger label if None.
+            Label of the positive class. If None, the larger label is used.
         name : str, default="mean of the folds"
             Name of the curve.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to plot on. If None, a new figure is created.
         **options
-            Options of :meth:`plot`.
+            Options passed to :meth:`plot`.
 
         Returns
         -------
         PartialROCDisplay
-            The display, drawn.
+            The display, after plotting.
         """
         from sklearn.utils import _safe_indexing
 
         if "estimator" not in cv_results or "indices" not in cv_results:
-            raise ValueError("cv_results needs cross_validate(..., return_estimator=True, return_indices=True)")
+            raise ValueError(
+                "cv_results must come from cross_validate(..., return_estimator=True, return_indices=True)"
+            )
         grid, labels, heights = _grid(max_fpr), np.asarray(y), []
         for model, test in zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True):
             scores = _scores(model, _safe_indexing(X, test), pos_label)
@@ -226,24 +228,24 @@ class PartialROCDisplay:
         return cls([curve], min_fpr=min_fpr, max_fpr=max_fpr, pos_label=pos_label).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, inset: bool | None = None, scale: str = "linear") -> PartialROCDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to plot on. If None, a new figure is created.
         inset : bool, default=None
-            Whether to enlarge the window; by default where it is at most a third of the axis.
+            Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of the axis.
         scale : {"linear", "log"}, default="linear"
-            Of the false-positive rates in the inset.
+            Scale of the false-positive rates in the inset.
 
         Returns
         -------
         PartialROCDisplay
-            This display.
+            The display, after plotting.
         """
         if scale not in ("linear", "log"):
-            raise ValueError(f'scale needs to be "linear" or "log"; got {scale!r}')
+            raise ValueError(f'scale must be "linear" or "log"; got {scale!r}')
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         self.lines_ = self._draw(ax)
@@ -271,7 +273,7 @@ class PartialROCDisplay:
         return lines
 
     def _enlarge(self, ax: Any, scale: str) -> Any:
-        """Draw the window again in the empty corner below the curves."""
+        """Draw the range of false-positive rates again in an inset below the curves."""
         inset = ax.inset_axes((0.42, 0.09, 0.55, 0.5))
         self._draw(inset)
         start = self.min_fpr
@@ -292,12 +294,12 @@ class PartialROCDisplay:
 
 
 def _grid(max_fpr: float) -> Array:
-    """Return the false-positive rates of a band: even over the axis, and denser in the window."""
+    """Return the false-positive rates of a band: evenly spaced, and denser within the range."""
     return np.unique(np.concatenate((np.linspace(0, 1, N_GRID + 1), np.geomspace(max_fpr / 100, max_fpr, N_GRID // 2))))
 
 
 def _heights(curve: Curve, grid: Array) -> Array:
-    """TPR at each rate, straight lines through ties; the top of a vertical step."""
+    """Return the TPR at each rate, interpolated linearly through ties; at a vertical step, its upper end."""
     fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
     last = np.append(np.diff(fpr) > 0, True)
     result: Array = np.interp(grid, fpr[last], tpr[last])

@@ -1,4 +1,4 @@
-"""One self-contained HTML page from arrays: curves, a slider for the limit, intervals and tests."""
+"""Self-contained HTML report from arrays: ROC curves, a slider for the limit, confidence intervals and tests."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["ReportModel", "TestData", "render"]
 
 
 def render(models: list[ReportModel], data: TestData) -> str:
-    """Return the page.
+    """Return the HTML page.
 
-    The page has no links to other files and loads nothing. Text that comes from the user (names of files, columns
-    and labels) is escaped.
+    The page has no links to other files and loads nothing. Text from the user (names of files and columns, labels) is
+    escaped.
 
     Parameters
     ----------
     models : list of ReportModel
         Models with their scores on the same rows.
     data : TestData
-        The rows.
+        Test rows.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def render(models: list[ReportModel], data: TestData) -> str:
 
 
 def _as_data(value: Any) -> Any:
-    """Write JSON that can't end the script element it stands in."""
+    """Return JSON that cannot close the enclosing script element."""
     import markupsafe
 
     text = json.dumps(value, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Coordinates of the pictures."""
+"""Coordinates of the plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_POINTS = 400
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes of one picture: false-positive rates from ``low`` to ``high``, true-positive rates from 0 to 1."""
+    """Axes of a plot: false-positive rates from ``low`` to ``high``, true-positive rates from 0 to 1."""
 
     title: str
     low: float
@@ -24,15 +24,15 @@ class Panel:
     window: tuple[float, float]
 
     def x(self, fpr: Any) -> Any:
-        """Place of a false-positive rate."""
+        """Return the x coordinate of a false-positive rate."""
         return LEFT + (fpr - self.low) / (self.high - self.low) * (WIDTH - LEFT - RIGHT)
 
     def y(self, tpr: Any) -> Any:
-        """Place of a true-positive rate."""
+        """Return the y coordinate of a true-positive rate."""
         return TOP + (1 - tpr) * (HEIGHT - TOP - BOTTOM)
 
     def frame(self) -> dict[str, Any]:
-        """Return what is drawn around the curves."""
+        """Return the coordinates of the frame, the ticks and the shaded range."""
         start, stop = max(self.low, self.window[0]), min(self.high, self.window[1])
         shown = self.window != (0.0, 1.0)
         steps = np.linspace(self.low, self.high, 6)
@@ -53,7 +53,7 @@ class Panel:
         }
 
     def scale(self) -> dict[str, float]:
-        """Return what the script needs to place a mark."""
+        """Return the scale that the script uses to place a marker."""
         return {
             "low": self.low,
             "high": self.high,
@@ -65,14 +65,14 @@ class Panel:
 
 
 def curve_path(panel: Panel, fpr: Array, tpr: Array) -> str:
-    """Return the part of a curve that a panel shows, thinned to what can be seen."""
+    """Return the SVG path of a curve within a panel, reduced to at most `MAX_POINTS` points."""
     inside = np.flatnonzero((fpr >= panel.low) & (fpr <= panel.high))
     x = np.concatenate(([panel.low], fpr[inside], [panel.high]))
     y = np.concatenate(([np.interp(panel.low, fpr, tpr)], tpr[inside], [np.interp(panel.high, fpr, tpr)]))
     if panel.low == 0.0:
         y[0] = 0.0
     if x.size > MAX_POINTS:
-        # Even steps along the curve, not along one axis, so that its steep part keeps its shape.
+        # Use even steps along the curve, not along one axis, to keep the shape of its steep part.
         way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) / (panel.high - panel.low) + np.abs(np.diff(y, prepend=y[0])))
         keep = np.unique(np.searchsorted(way, np.linspace(0, way[-1], MAX_POINTS)))
         x, y = x[keep], y[keep]

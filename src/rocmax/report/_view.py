@@ -1,4 +1,4 @@
-"""What the page shows, computed from scores."""
+"""Content of the page, computed from scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rocmax.metrics.bootstrap import compare_measures, estimate_measures
 from rocmax.metrics.delong import holds_enough
 from rocmax.report._svg import Panel, curve_path
 
-# Okabe and Ito's colours as names of style variables, and dashes for readers who see no colours.
+# Dash patterns, which distinguish the curves without colors; the colors are those of Okabe and Ito.
 DASHES = ("", "6 3", "2 2", "8 3 2 3")
 N_STOPS = 160
 N_RESAMPLES = 1000
@@ -25,7 +25,7 @@ PER = 10_000
 
 @dataclass(frozen=True)
 class ReportModel:
-    """A model on the test rows."""
+    """Model with its scores on the test rows."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class ReportModel:
 
 @dataclass(frozen=True)
 class TestData:
-    """The test rows: classes, the window that matters, and a summary of the columns."""
+    """Test rows: classes, the range of false-positive rates, and a summary of the columns."""
 
     source: str
     positive: NDArray[np.bool_]
@@ -51,7 +51,7 @@ class TestData:
 
 
 def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
-    """Return everything that the template prints."""
+    """Return the variables of the template."""
     limits = _limits(data)
     panels = _panels(data)
     rows = [_row(model, data, number) for number, model in enumerate(models)]
@@ -84,17 +84,17 @@ def _window_text(window: tuple[float, float]) -> str:
 
 
 def _limits(data: TestData) -> list[float]:
-    """Return the stops of the slider: even on a logarithmic scale, the ends of the window among them."""
+    """Return the values of the slider: evenly spaced on a logarithmic scale, plus the ends of the FPR range."""
     lowest = max(1e-5, 1 / np.count_nonzero(~data.positive))
     stops = np.geomspace(min(lowest, 0.1), 1.0, N_STOPS)
     return sorted({float(f"{stop:.3g}") for stop in stops} | {end for end in data.window if end > 0})
 
 
 def _panels(data: TestData) -> list[Panel]:
-    whole = Panel("The whole ROC curve", 0.0, 1.0, data.window)
+    whole = Panel("Full ROC curve", 0.0, 1.0, data.window)
     if data.window == (0.0, 1.0):
         return [whole]
-    return [whole, Panel("The window", data.window[0], data.window[1], data.window)]
+    return [whole, Panel("FPR range", data.window[0], data.window[1], data.window)]
 
 
 def _path(panel: Panel, model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _curve(scores: Array, positive: NDArray[np.bool_]) -> tuple[Array, Array]:
 
 
 def _operating(model: ReportModel, data: TestData, limits: list[float]) -> dict[str, Any]:
-    """Return counts and threshold of the best point within each limit."""
+    """Return the counts and the threshold of the best operating point within each limit."""
     order = np.argsort(-model.scores, kind="stable")
     placed = model.scores[order]
     last = np.append(np.diff(placed) != 0, True)
@@ -144,7 +144,7 @@ def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
 
 
 def _window_measures(data: TestData) -> list[Measure]:
-    """Return the measures of the window of false-positive rates, if it is not the whole range."""
+    """Return the measures of the range of false-positive rates, if it is not [0, 1]."""
     if data.window == (0.0, 1.0):
         return []
     low, high = data.window
@@ -152,7 +152,7 @@ def _window_measures(data: TestData) -> list[Measure]:
 
 
 def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
-    """Paired tests of every model against the first."""
+    """Return the paired tests of every model against the first."""
     found = []
     for other in models[1:]:
         pair = data.positive, models[0].scores, other.scores
@@ -170,7 +170,7 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
 
 
 def _calibration(model: ReportModel, data: TestData) -> dict[str, Any] | None:
-    """Compare the false-positive rate of the model's own threshold on the test rows with its limit."""
+    """Compare the false-positive rate at the threshold of the model on the test rows with the limit."""
     if model.max_fpr is None:
         return None
     fp, n = int(np.sum(model.predicted & ~data.positive)), int(np.sum(~data.positive))
@@ -180,7 +180,7 @@ def _calibration(model: ReportModel, data: TestData) -> dict[str, Any] | None:
     elif fp / n <= model.max_fpr:
         verdict = "within the limit"
     else:
-        verdict = "above, but within chance of the limit"
+        verdict = "above the limit, but not significantly"
     return {
         "name": model.name,
         "limit": model.max_fpr,
