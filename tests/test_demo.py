@@ -76,7 +76,7 @@ def test_demo_prints_the_table_and_draws_the_picture(tmp_path):
         (["--out", "roc.txt"], ".png, .pdf, .svg"),
         (["--out", "roc"], ".png, .pdf, .svg"),
         (["--seed", "-1"], "--seed"),
-        (["--seed", "1.5"], "whole number"),
+        (["--seed", "1.5"], "an integer from 0 to"),
     ],
 )
 def test_a_wrong_argument_is_refused_before_any_work(args, complaint, tmp_path, monkeypatch):
@@ -93,7 +93,7 @@ def test_a_directory_is_no_picture(tmp_path, capsys):
     (tmp_path / "roc.png").mkdir()
     with pytest.raises(SystemExit, match="2"):
         demo.main(["--out", str(tmp_path / "roc.png")])
-    assert "is a directory" in capsys.readouterr().err
+    assert "got the directory" in capsys.readouterr().err
 
 
 def test_without_matplotlib_there_is_still_the_table(small, tmp_path, capsys, monkeypatch):

@@ -42,7 +42,7 @@ def check_output(path: str | Path) -> None:
         return
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path.name} cannot be written: {target.parent} is not a directory")
+        raise FileNotFoundError(f"{target.parent} is not a directory, so {path.name} cannot be written there")
     if found is not None:
         _check_sticky(path, target, found)
     with _part_beside(target) as part:

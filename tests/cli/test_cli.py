@@ -164,7 +164,7 @@ def test_too_few_rows_to_tune(tmp_path):
     (tmp_path / "a.csv").write_text("x,g,label\n" + "\n".join(f"{i},{i % 4 // 2},{i % 2}" for i in range(40)) + "\n")
     options = ["--target", "label", "--group", "g", "--test-share", "0.5", "--out", tmp_path / "m"]
     done = run("fit", tmp_path / "a.csv", *options)
-    assert "not tuned: one class has too few rows, or groups, for folds" in done.stderr
+    assert "not tuned: one class has too few rows or groups for cross-validation" in done.stderr
 
 
 def test_groups_stay_on_one_side(folder):

@@ -39,7 +39,7 @@ def test_the_positive_class(tmp_path, labels, options, code, message):
 
 BAD_FILES = {
     "empty.csv": (b"", "empty.csv is empty"),
-    "header.csv": (b"x,label\n", "has a header and no rows"),
+    "header.csv": (b"x,label\n", "has a header but no rows"),
     "ragged.csv": (b"x,label\n1,fraud\n2,ok,3\n", "ragged.csv, line 3: 3 fields where the header has 2 columns"),
     "semicolons.csv": (b"x;label\n1;fraud\n", "if the delimiter is ','; is it ';'?"),
     "latin.csv": (b"x,label\n1,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),

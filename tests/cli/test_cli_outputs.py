@@ -98,7 +98,7 @@ def test_two_outputs_are_two_files(here):
 def test_export_in_python_is_guarded_too(here):
     onnx = pytest.importorskip("rocmax.backends.onnx")
     before = contents(here)
-    with pytest.raises(ValueError, match="the model file itself"):
+    with pytest.raises(ValueError, match="must be another file than the model file"):
         onnx.export_file(here / "m.rocmax", here / ".." / here.name / "m.rocmax")
     assert contents(here) == before
 
@@ -121,7 +121,7 @@ def test_results_are_not_added_to_another_file(here, content):
     store.write_bytes(content)
     # Before the table is read: this one does not exist.
     done = invoke("compare", "none.csv", *TARGET, "--resume", store, code=1)
-    assert "is not a file of results that compare wrote" in done.stderr
+    assert "the file of results must be new or written by compare" in done.stderr
     assert store.read_bytes() == content
 
 
@@ -290,7 +290,7 @@ def test_models_saved_from_python_are_refused_in_words(here):
     for name in ("plain.rocmax", "noted.rocmax"):
         for args in (["predict", name, "t.csv"], ["evaluate", name, "t.csv"], ["report", name, "t.csv", "--out", "r"]):
             done = invoke(*args, code=1)
-            assert f"{name} was not saved by `rocmax fit` or rocmax.workflow" in done.stderr.replace("\n", " ")
+            assert f"{name} must be a model saved by `rocmax fit` or rocmax.workflow" in done.stderr.replace("\n", " ")
         assert "rocmax.load" in invoke("export", name, "x.onnx", code=1).stderr
 
 
@@ -314,7 +314,7 @@ def test_labels_like_formulas(here):
     assert {row["label"] for row in safe} == {"'=fraud", "ok"}
     assert [row["score"] for row in safe] == [row["score"] for row in exact]
     done = invoke("predict", "m.rocmax", "t.csv", "--escape-formulas", "--out", "a.parquet", code=2)
-    assert "--escape-formulas is for csv" in done.stderr
+    assert "--escape-formulas applies to csv files only" in done.stderr
     for label in ("=1+1", "+cmd", "-cmd", "@SUM(A1)", "\t=1", "\r=1", "-1+1", "-", "＝1"):
         assert escaped(label) == "'" + label
     for label in ("ok", "-1", "+1", "1e-5", "-2.5e+3", "a=1", "'=1", "", " =1"):

@@ -115,7 +115,7 @@ def test_svmlight(tmp_path, ending):
 
 BAD = {
     "empty": ("a.csv", b"", "a.csv is empty"),
-    "only a header": ("a.csv", b"x,label\n", "has a header and no rows"),
+    "only a header": ("a.csv", b"x,label\n", "has a header but no rows"),
     "blank": ("a.csv", b"\n\n", "is empty: it has no header"),
     "ragged": ("a.csv", b'x,label\n1,a\n"2\n3",b\n4,c,5\n', r"a.csv, line 5: 3 fields where the header has 2 columns"),
     "short row": ("a.csv", b"x,y,label\n1,2,a\n1\n", r"line 3: 1 field where the header has 3 columns"),

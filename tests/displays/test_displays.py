@@ -116,7 +116,7 @@ def test_convergence_of_a_fit(problem):
     # A loss that is not convex has no bound.
     free = ConvergenceDisplay.from_estimator(PartialAUCClassifier(pos_label="fraud").fit(X, y))
     assert len(free.ax_.get_lines()) == 1
-    with pytest.raises(ValueError, match="LogisticRegression has no trace"):
+    with pytest.raises(ValueError, match="must be fitted and have the attribute trace_; got LogisticRegression"):
         ConvergenceDisplay.from_estimator(LogisticRegression().fit(X, y))
 
 

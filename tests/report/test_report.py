@@ -76,7 +76,7 @@ def test_the_command_writes_the_page(page):
     assert SCRIPT not in text
     assert "PartialAUCClassifier" in text
     assert "LogisticRegression" in text
-    assert "Is the limit kept?" in text
+    assert "False-positive rate at the saved threshold" in text
     assert "country_&lt;b&gt;é&lt;/b&gt;" in text
 
 

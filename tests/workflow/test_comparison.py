@@ -113,5 +113,5 @@ def test_parallel_fits_and_groups(problem):
 def test_bad_calls(problem):
     with pytest.raises(ValueError, match="at least one entry"):
         compare({}, *problem, scoring=SCORER)
-    with pytest.raises(ValueError, match=r"not among the estimators: \['b'\]"):
+    with pytest.raises(ValueError, match=r"must be names of estimators; got \['b'\]"):
         compare({"a": AUCClassifier()}, *problem, scoring=SCORER, param_grids={"b": GRID})

@@ -229,7 +229,7 @@ def test_keys_of_a_script_are_the_same_in_every_process_and_change_with_its_code
 def test_what_cannot_be_told_is_refused_before_the_work(wide, tmp_path):
     model = make_pipeline(FunctionTransformer(kw_args={"lock": None}), LogisticRegression())
     counted = []
-    with pytest.raises(TypeError, match=r"'m' cannot be kept in a store: the content of .*lock.* Leave store out"):
+    with pytest.raises(TypeError, match=r"'m' cannot be saved in a store: the content of .*lock.* Use store=None"):
         compare(
             {"m": model.set_params(functiontransformer__inv_kw_args=Locked())}, *wide, scoring=SCORER, n_splits=2,
             store=tmp_path / "results.jsonl", progress=counted.append,

@@ -24,7 +24,7 @@ from rocmax.workflow.target import as_text, make_target
 
 def test_labels_that_differ_in_case_only():
     labels = np.array(["Fraud", "FRAUD", "ok"] * 4)
-    with pytest.raises(DataError, match=r"no value 'fraud', but 'FRAUD', 'Fraud', which differ in case; name one"):
+    with pytest.raises(DataError, match=r"no value 'fraud', but 'FRAUD', 'Fraud', which differ in case; pass one"):
         make_target(labels, "fraud")
     assert make_target(labels, "Fraud").is_positive.sum() == 4
     assert make_target(labels, "OK").positive == "ok"
@@ -107,7 +107,7 @@ def test_columns_named_like_inner_values_of_the_graph():
 def test_a_column_without_a_name_is_not_exported():
     X, y = table(["", "a"])
     model = make_model("logistic", column_kinds(X), (0.0, 1.0), "fraud", 0).fit(X, y)
-    with pytest.raises(ValueError, match="a name for each input; got a column named ''; name it and fit again"):
+    with pytest.raises(ValueError, match="nonempty names; got a column named ''; rename it and fit again"):
         to_onnx(model, about(X))
 
 

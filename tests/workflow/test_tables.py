@@ -39,7 +39,7 @@ def test_which_class_is_positive(values, named, positive, negative):
 
 
 def test_doubtful_labels():
-    with pytest.raises(ParameterError, match=r"'a' \(2\), 'b' \(1\); name the positive one with positive=\.\.\."):
+    with pytest.raises(ParameterError, match=r"'a' \(2\), 'b' \(1\); select the positive one with positive=\.\.\."):
         make_target(np.array(["a", "b", "a"]), None)
     with pytest.raises(ParameterError, match=r"\(12 in all\)"):
         make_target(np.arange(12), None)

@@ -61,7 +61,7 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delim
     if any(arrow().types.is_binary(kind) for kind in table.schema.types):
         raise _not_utf8(source)
     if table.num_rows == 0:
-        raise DataError(f"{source.path} has a header and no rows")
+        raise DataError(f"{source.path} has a header but no rows")
     return table
 
 
@@ -77,7 +77,7 @@ def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], deli
                 count += batch.num_rows
                 yield pa.Table.from_batches([batch])
     if count == 0:
-        raise DataError(f"{source.path} has a header and no rows")
+        raise DataError(f"{source.path} has a header but no rows")
 
 
 def _first_types(

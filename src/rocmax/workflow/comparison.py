@@ -184,7 +184,7 @@ def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, rando
         return
     for train, test in GroupShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y, groups):
         if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
-            raise ValueError("a split by groups has only one class; there are too few groups of the other class")
+            raise ValueError("each split by groups must have both classes; got one class only (too few groups)")
         yield train, test
 
 
@@ -253,13 +253,13 @@ def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
     if not path.exists():
         return {}
     if not path.is_file():
-        raise ValueError(f"store must be a regular file; got {path}")
+        raise ValueError(f"the file of results must be a regular file; got {path}")
     known = {}
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
                 raise ValueError(
-                    f"store must be a new file or a file written by compare; got {path}, whose line {number} is "
+                    f"the file of results must be new or written by compare; got {path}, whose line {number} is "
                     "not a result"
                 )
             try:

@@ -96,7 +96,7 @@ def write_predictions(
     need_tables()
     path = Path(out) if isinstance(out, str | Path) else None
     if escape_formulas and path is not None and path.suffix == ".parquet":
-        needed = " must be False for a .parquet file; it is for csv files, which spreadsheets open"
+        needed = " applies to csv files only, which spreadsheets open; got a .parquet file"
         raise ParameterError(Message(Parameter("escape_formulas"), needed))
     ending = _ending(path)
     if path is not None:
