@@ -37,7 +37,7 @@ def run(program: Callable[[], int]) -> NoReturn:
     except OSError as error:
         if error.errno not in STREAM_ERRORS:
             raise
-        code = _refused_by_stdout(error)
+        code = _report_stdout_error(error)
     except SystemExit as stop:
         code = _exit_code(stop)
     sys.exit(code)
@@ -78,7 +78,7 @@ def _exit_code(stop: SystemExit) -> int | str | None:
         return BROKEN_PIPE
     except OSError as error:
         if stop.code == 0:
-            return _refused_by_stdout(error)
+            return _report_stdout_error(error)
         _drop_stdout()
         return stop.code
     # The command-line parser converts a broken pipe to SystemExit.
@@ -86,7 +86,7 @@ def _exit_code(stop: SystemExit) -> int | str | None:
         _drop_stdout()
         return BROKEN_PIPE
     if stop.code == 128 + signal.SIGINT:
-        _tell("Interrupted")
+        _write_stderr("Interrupted")
     return stop.code
 
 
@@ -109,13 +109,13 @@ def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
-def _refused_by_stdout(error: OSError) -> int:
+def _report_stdout_error(error: OSError) -> int:
     _drop_stdout()
-    _tell(f"Error: {error_text(error)}")
+    _write_stderr(f"Error: {error_text(error)}")
     return 1
 
 
-def _tell(line: str) -> None:
+def _write_stderr(line: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")
 

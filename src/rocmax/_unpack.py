@@ -23,12 +23,12 @@ class UnpackLimitError(ValueError):
     """Error about a file whose decompressed size exceeds the limit."""
 
 
-def unpack_limit(packed_size: int, max_bytes: int | None) -> int:
+def unpack_limit(compressed_size: int, max_bytes: int | None) -> int:
     """Return the maximum decompressed size of a file, in bytes.
 
     Parameters
     ----------
-    packed_size : int
+    compressed_size : int
         Size of the file.
     max_bytes : int or None
         Limit of the user; None for the default, the larger of 256 MiB and 100 times the size of the file.
@@ -39,7 +39,7 @@ def unpack_limit(packed_size: int, max_bytes: int | None) -> int:
         The limit.
     """
     if max_bytes is None:
-        return max(LEAST_LIMIT, RATIO * packed_size)
+        return max(LEAST_LIMIT, RATIO * compressed_size)
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:
         raise ValueError(f"max_bytes must be an integer of at least 1, or None; got {max_bytes!r}")
     return int(max_bytes)

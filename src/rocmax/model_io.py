@@ -194,10 +194,10 @@ def _check_sparse(content: bytes) -> None:
 
 def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
     """Return the header and the skops archive, after all checks that are possible without creating objects."""
-    packed = _content(path)
-    limit = unpack_limit(len(packed), max_bytes)
+    compressed = _content(path)
+    limit = unpack_limit(len(compressed), max_bytes)
     try:
-        members, _ = read_archive(packed, limit)
+        members, _ = read_archive(compressed, limit)
         header, content = json.loads(members["rocmax.json"]), members["model.skops"]
     except UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None

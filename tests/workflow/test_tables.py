@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 from helpers.tables import payments
 from rocmax.data import DataError
 from rocmax.workflow import ParameterError
 from rocmax.workflow.models import make_classifier, make_model, positive_scores
-from rocmax.workflow.preprocessing import column_kinds
+from rocmax.workflow.preprocessing import column_kinds, preprocessing
 from rocmax.workflow.target import known_target, make_target
 
 
@@ -90,3 +91,13 @@ def test_unknown_models_and_missing_packages(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"rocmax\[boost\]"):
         make_classifier("lightgbm", (0.0, 1.0), "1", 0)
+
+
+def test_preprocessing_matches_columns_by_name():
+    X = pd.DataFrame({"t": ["a", "b", "a"], "n": [1.0, np.nan, 4.0], "u": ["x", None, "y"], "m": [3.0, 1.0, 2.0]})
+    table = preprocessing(column_kinds(X)).fit(X)
+    expected = scipy.sparse.csr_array(table.transform(X)).toarray()
+    found = scipy.sparse.csr_array(table.transform(X[["m", "u", "n", "t"]].assign(other=1.0))).toarray()
+    np.testing.assert_array_equal(found, expected)
+    assert table.feature_names_in_.tolist() == ["t", "n", "u", "m"]
+    assert table.get_feature_names_out()[:2].tolist() == ["numbers__n", "numbers__m"]
