@@ -350,7 +350,7 @@ def test_nested_parameters():
         ({"losses": 1}, "ScoreClassifier has no parameter 'losses'; it has loss, max_iter, "),
         ({"loss__beta": 1}, "PairwiseHinge has no parameter 'beta'; it has none"),
         ({"penalty__radius": 1}, "SquaredL2 has no parameter 'radius'; it has C"),
-        ({"penalty__C": -1.0}, "C needs a finite value > 0; got -1.0"),
+        ({"penalty__C": -1.0}, "C must be a finite number > 0; got -1.0"),
         ({"solver__tol": 1.0}, "solver=None of ScoreClassifier has no parameters; got tol"),
         ({"tol__x": 1.0}, "tol=0.001 of ScoreClassifier has no parameters"),
     ],
