@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import rocmax
 import rocmax.model_io
-from helpers.every import DENSE_ONLY, MODELS, STREAMS, output, rows
+from helpers.every_estimator import DENSE_ONLY, MODELS, STREAMS, output, rows
 from rocmax.model_io import FORMAT
 
 KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}

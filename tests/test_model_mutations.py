@@ -14,8 +14,8 @@ import pytest
 import scipy.sparse
 
 import rocmax
-from rocmax import _unpack
-from rocmax._unpack import unpack_limit
+from rocmax import _decompression as _unpack
+from rocmax._decompression import unpack_limit
 from rocmax.model_io import ModelFileError, load_with_facts
 
 

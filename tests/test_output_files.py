@@ -274,7 +274,7 @@ def test_parts_of_killed_processes_are_removed_by_the_next_writer(tmp_path):
 WRITER = """
 import sys, time
 from rocmax._atomic import output_file
-from rocmax._ending import run
+from rocmax._exit import run
 def program():
     print("ready", flush=True)
     while True:

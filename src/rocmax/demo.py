@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._atomic import check_output, write_file
-from rocmax._ending import run
+from rocmax._exit import run
 from rocmax._packages import need
 from rocmax._typing import Array
 from rocmax.displays import PartialROCDisplay
@@ -118,7 +118,7 @@ def compare_on(table: Any, seed: int) -> list[Entry]:
     entries = []
     for name, title in MODELS.items():
         model = fit_table(
-            table, target="fraud", max_fpr=MAX_FPR, model=name, tune=False, test_share=0.5, random_state=seed
+            table, target="fraud", max_fpr=MAX_FPR, model=name, tune=False, test_size=0.5, random_state=seed
         )
         entries.append(Entry(title, model, evaluate(model, table.iloc[model.held_out_rows])))
     return entries

@@ -17,9 +17,9 @@ from scipy import sparse
 
 import rocmax
 from rocmax._atomic import write_file
+from rocmax._decompression import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 from rocmax._packages import need
 from rocmax._public import set_public_module
-from rocmax._unpack import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
 
 # Increased when older files can no longer be read.
 FORMAT = 2

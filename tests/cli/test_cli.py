@@ -160,9 +160,9 @@ def test_tuning_pays(tmp_path):
 def test_too_few_rows_to_tune(tmp_path):
     rows = [f"{i},{i % 2}" for i in range(4)] + ["9,0"] * 40
     (tmp_path / "a.csv").write_text("x,label\n" + "\n".join(rows * 2) + "\n")
-    run("fit", tmp_path / "a.csv", "--target", "label", "--test-share", "0.5", "--out", tmp_path / "m")
+    run("fit", tmp_path / "a.csv", "--target", "label", "--test-size", "0.5", "--out", tmp_path / "m")
     (tmp_path / "a.csv").write_text("x,g,label\n" + "\n".join(f"{i},{i % 4 // 2},{i % 2}" for i in range(40)) + "\n")
-    options = ["--target", "label", "--group", "g", "--test-share", "0.5", "--out", tmp_path / "m"]
+    options = ["--target", "label", "--group", "g", "--test-size", "0.5", "--out", tmp_path / "m"]
     done = run("fit", tmp_path / "a.csv", *options)
     assert "not tuned: one class has too few rows or groups for cross-validation" in done.stderr
 

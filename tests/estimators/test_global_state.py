@@ -24,10 +24,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import rocmax
-from helpers.every import DENSE_ONLY, MODELS, output, rows
+from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
 from helpers.tables import payments
+from rocmax.estimators.linear._initial_weights import fit_start
 from rocmax.estimators.linear._positive_clusters import SIZES, group, regroup
-from rocmax.estimators.linear._starts import fit_start
 from rocmax.workflow.models import make_model
 from rocmax.workflow.preprocessing import column_kinds
 
@@ -144,7 +144,7 @@ def test_no_fit_changes_the_filters_of_warnings():
         for path in SOURCES.rglob("*.py")
         if any(word in path.read_text() for word in ("catch_warnings", "simplefilter", "filterwarnings"))
     ]
-    assert set(users) <= {"cli/_warned.py"}
+    assert set(users) <= {"cli/_warnings.py"}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -241,7 +241,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from rocmax._quiet import hushed
-from rocmax.cli._warned import warnings_shown
+from rocmax.cli._warnings import warnings_shown
 from rocmax.metrics import make_scorer
 from rocmax.workflow.tuning import fit_tuned
 from sklearn.linear_model import LogisticRegression

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
 import rocmax
-from helpers.every import MODELS, STREAMS, rows
+from helpers.every_estimator import MODELS, STREAMS, rows
 
 X, Y = rows()
 CLASSES = ["fraud", "ok"]

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import rocmax
-from helpers.every import MODELS, SPARSE, STREAMS, output, rows
+from helpers.every_estimator import MODELS, SPARSE, STREAMS, output, rows
 from rocmax._sparse import canonical_csr
 
 X, Y = rows()

@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from rocmax.kernels._newton_system import GramSystem
 from rocmax.kernels.gram import Kernel
-from rocmax.kernels.pair_newton import GramNewton
+from rocmax.kernels.pair_qp import GramNewton
 from rocmax.kernels.pair_sums import SortedPairs
 
 
@@ -91,7 +91,7 @@ def test_following_the_multipliers_needs_few_steps(monkeypatch):
     pairs, C = SortedPairs(y == 1), 10.0 / y.sum()
     followed = GramNewton(1e-6).solve(gram, pairs, C)
     shrink = lambda run, ratio: setattr(run, "width", run.width * ratio)  # noqa: E731
-    monkeypatch.setattr("rocmax.kernels.pair_newton._PairNewton._follow", shrink)
+    monkeypatch.setattr("rocmax.kernels.pair_qp._PairNewton._follow", shrink)
     unguided = GramNewton(1e-6).solve(gram, pairs, C)
     assert followed.converged
     assert followed.objective == pytest.approx(unguided.objective, rel=2e-6)

@@ -25,10 +25,10 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import rocmax
-from helpers.every import MODELS
+from helpers.every_estimator import MODELS
 from rocmax import AUCClassifier, compare
 from rocmax.metrics import make_scorer
-from rocmax.workflow._identity import content_key
+from rocmax.workflow._content_hash import content_key
 
 SCORER = make_scorer("roc_auc")
 
@@ -171,7 +171,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from rocmax.workflow._identity import content_key
+from rocmax.workflow._content_hash import content_key
 from rocmax.metrics import make_scorer
 
 FACTOR = 3

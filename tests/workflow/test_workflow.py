@@ -22,7 +22,7 @@ from helpers.tables import payments
 from rocmax import metrics
 from rocmax._messages import Message, Parameter, render
 from rocmax.cli._app import app
-from rocmax.cli._guard import as_flag
+from rocmax.cli._checks import as_flag
 from rocmax.data import DataError, _csv
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.workflow import (
@@ -284,9 +284,9 @@ def test_headers_and_kinds_are_worked_out_once(made, monkeypatch):
 @pytest.mark.slow
 def test_fits_are_those_of_the_command_line(made, tmp_path):
     folder, _ = made
-    options = [*FLAGS, "--confidence", "0.9", "--seed", "3", "--test-share", "0.3"]
+    options = [*FLAGS, "--confidence", "0.9", "--seed", "3", "--test-size", "0.3"]
     done = invoke("fit", folder / "train.csv", *options, "--json", "--out", tmp_path / "cli.rocmax")
-    model = fit_table(folder / "train.csv", confidence=0.9, random_state=3, test_share=0.3, **GOAL)
+    model = fit_table(folder / "train.csv", confidence=0.9, random_state=3, test_size=0.3, **GOAL)
     assert plain(json.loads(done.stdout)) == plain(json.loads(json.dumps(model.facts)))
     saved = load_model(tmp_path / "cli.rocmax")
     np.testing.assert_array_equal(coef(saved), coef(model))
@@ -352,7 +352,7 @@ def test_errors_name_parameters_or_flags(made, tmp_path, change, python, flags, 
 BAD_VALUES = [
     ({"max_fpr": 2}, "max_fpr needs a number from 0 to 1; got 2"),
     ({"max_fpr": "0.1"}, "max_fpr needs a number from 0 to 1; got '0.1'"),
-    ({"test_share": 0.99}, "test_share needs a number from 0.05 to 0.9; got 0.99"),
+    ({"test_size": 0.99}, "test_size needs a number from 0.05 to 0.9; got 0.99"),
     ({"random_state": -1}, "random_state needs an integer from 0"),
     ({"random_state": None}, "random_state needs an integer from 0"),
     ({"random_state": 2**32}, "random_state needs an integer from 0"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rocmax._ending import run
+from rocmax._exit import run
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rocmax import __version__
-from rocmax.cli._guard import guarded, note
+from rocmax.cli._checks import guarded, note
 from rocmax.cli._screen import counting, say, screen, show_json, show_table, working
 
 app = typer.Typer(
@@ -88,7 +88,7 @@ def fit(
     ] = None,
     drop: Drop = None,
     group: Group = None,
-    test_share: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
+    test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
     delimiter: Delimiter = None,
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
@@ -112,7 +112,7 @@ def fit(
             confidence=confidence,
             drop=drop or [],
             group=group,
-            test_share=test_share,
+            test_size=test_size,
             delimiter=delimiter,
             zero_based=zero_based,
             max_bytes=max_bytes,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
+from rocmax._decompression import beyond_limit, unpack_limit
 from rocmax._packages import need
-from rocmax._unpack import beyond_limit, unpack_limit
 from rocmax.data.errors import DataError
 
 FORMATS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rocmax._unpack import beyond_limit, unpack_limit
+from rocmax._decompression import beyond_limit, unpack_limit
 from rocmax.data._files import Source, arrow
 from rocmax.data.errors import DataError, check_distinct
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocmax._public import set_public_module
 from rocmax.displays.convergence import ConvergenceDisplay
-from rocmax.displays.path import PartialAUCPathDisplay
+from rocmax.displays.regularization_path import PartialAUCPathDisplay
 from rocmax.displays.roc import PartialROCDisplay, RocBand
 
 __all__ = ["ConvergenceDisplay", "PartialAUCPathDisplay", "PartialROCDisplay", "RocBand"]

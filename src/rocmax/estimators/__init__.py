@@ -13,8 +13,8 @@ from rocmax.estimators.linear.auc import AUCClassifier
 from rocmax.estimators.linear.f_measure import FBetaClassifier, GMeanClassifier
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.estimators.linear.partial_auc_cv import PartialAUCClassifierCV
-from rocmax.estimators.linear.path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.linear.precision_at_k import BreakEvenClassifier, PrecisionAtKClassifier
+from rocmax.estimators.linear.regularization_path import PartialAUCPath, partial_auc_path
 from rocmax.estimators.linear.score_classifier import ScoreClassifier
 from rocmax.estimators.online import Leader, StreamState
 from rocmax.estimators.online.buffered import CBRClassifier, OAMClassifier

@@ -3,7 +3,7 @@
 from rocmax._public import set_public_module
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
-from rocmax.solvers.choice import choose_solver
+from rocmax.solvers.choose import choose_solver
 from rocmax.solvers.lbfgs import LBFGS
 from rocmax.solvers.minibatch import MiniBatchSteps
 from rocmax.solvers.ocas import OCAS

@@ -14,7 +14,7 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
-from rocmax.solvers._origin import Origin
+from rocmax.solvers._zero_weights import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 from rocmax.solvers.line_search import find_zero
 

@@ -12,7 +12,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import Ball
 from rocmax.solvers._ball_bundle import ConstrainedBundle
-from rocmax.solvers._origin import Origin
+from rocmax.solvers._zero_weights import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.line_search import find_zero
 

@@ -12,7 +12,7 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._origin import Origin
+from rocmax.solvers._zero_weights import Origin
 from rocmax.solvers.base import Callback, Progress, Result, finish, require
 from rocmax.solvers.line_search import find_zero
 

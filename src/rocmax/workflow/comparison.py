@@ -29,7 +29,7 @@ from rocmax._packages import need
 from rocmax._public import set_public_module
 from rocmax._validate import random_source
 from rocmax.metrics import make_scorer
-from rocmax.workflow._identity import content_key
+from rocmax.workflow._content_hash import content_key
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 

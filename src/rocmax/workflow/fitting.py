@@ -47,7 +47,7 @@ def fit_table(
     confidence: float | None = None,
     drop: str | Sequence[str] = (),
     group: str | None = None,
-    test_share: float = 0.25,
+    test_size: float = 0.25,
     delimiter: str | None = None,
     zero_based: bool = False,
     max_bytes: int | None = None,
@@ -87,7 +87,7 @@ def fit_table(
         Columns to leave out.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
-    test_share : float, default=0.25
+    test_size : float, default=0.25
         Fraction of the rows that is held out.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
@@ -131,7 +131,7 @@ def fit_table(
         measure=measure,
         model=model,
         confidence=confidence,
-        test_share=test_share,
+        test_size=test_size,
         random_state=random_state,
         tune=tune,
     )
@@ -235,10 +235,10 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
         raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
     if training.groups is None:
         train, test = train_test_split(
-            np.arange(positive.size), test_size=settings.test_share, stratify=positive, random_state=settings.seed
+            np.arange(positive.size), test_size=settings.test_size, stratify=positive, random_state=settings.seed
         )
         return train, test
-    folds = max(2, round(1 / settings.test_share))
+    folds = max(2, round(1 / settings.test_size))
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=settings.seed)
     train, test = next(splitter.split(positive, positive, training.groups))
     for part in (train, test):

@@ -23,7 +23,7 @@ class FitSettings:
     measure: str
     model: str
     confidence: float | None
-    test_share: float
+    test_size: float
     seed: int
     tune: bool = True
 
@@ -35,7 +35,7 @@ def check_fit(
     measure: str | None,
     model: str,
     confidence: float | None,
-    test_share: float,
+    test_size: float,
     random_state: int,
     tune: bool,
 ) -> FitSettings:
@@ -48,9 +48,9 @@ def check_fit(
         if max_fpr == 1.0:
             raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", Parameter("max_fpr", ...)))
     needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
-    _check_range("test_share", test_share, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
+    _check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
     check_seed(random_state)
-    return FitSettings(window, chosen, model, confidence, float(test_share), int(random_state), bool(tune))
+    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune))
 
 
 def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:

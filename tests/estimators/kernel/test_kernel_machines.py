@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from oracles.qp import solve_cone
 from rocmax import ROCSVC, AUCClassifier, TwoNormSVC
 from rocmax.estimators.kernel.rocsvc import neighbor_pairs
-from rocmax.kernels.pair_newton import GramNewton
+from rocmax.kernels.pair_qp import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, SortedPairs
 
 

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.kernel.base import KernelMixin
-from rocmax.kernels.offset_newton import OffsetNewton
+from rocmax.kernels.offset_qp import OffsetNewton
 
 
 class AsymmetricSVC(KernelMixin, ScoredClassifier):

@@ -9,7 +9,7 @@ import numpy as np
 
 from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import midpoint
 
 # Tolerance within which gains are considered equal, so that rounding errors do not affect the choice.

@@ -10,7 +10,7 @@ from rocmax._rounding import join_ties
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 
 

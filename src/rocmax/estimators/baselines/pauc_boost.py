@@ -11,7 +11,7 @@ from rocmax._rounding import join_ties
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window, window_end
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 from rocmax.measures import Measure, PartialAUCMeasure
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 
 # Upper bound on the rate: a stump that ranks all pairs correctly would have an infinite weight.

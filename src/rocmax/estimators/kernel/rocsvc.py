@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._typing import Array, Index
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.kernel.base import KernelMixin
-from rocmax.kernels.pair_newton import GramNewton
+from rocmax.kernels.pair_qp import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
 

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
-from rocmax.estimators._base import ScoredClassifier
+from rocmax.estimators.base import ScoredClassifier
 from rocmax.estimators.kernel.base import KernelMixin
 
 # Maximum number of iterations of libsvm, which may cycle on nearly identical rows; scikit-learn warns if it is reached.

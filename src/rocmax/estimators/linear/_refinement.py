@@ -19,8 +19,8 @@ from sklearn.utils.extmath import row_norms
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet
 from rocmax._window import window_end
+from rocmax.estimators.linear._initial_weights import fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
-from rocmax.estimators.linear._starts import fit_start
 from rocmax.losses import Loss
 from rocmax.losses.anchored import Anchored
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure

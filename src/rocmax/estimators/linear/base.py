@@ -16,7 +16,7 @@ from rocmax._response import direction
 from rocmax._rounding import join_ties, product_error, score_error
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
-from rocmax.estimators._base import Decision
+from rocmax.estimators.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
 from rocmax.solvers import SmoothedNewton

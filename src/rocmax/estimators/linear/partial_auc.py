@@ -8,7 +8,7 @@ from typing import Any
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window
-from rocmax.estimators._base import MeasureMixin
+from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear

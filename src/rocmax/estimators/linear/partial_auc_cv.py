@@ -12,7 +12,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
 from rocmax._window import check_window
-from rocmax.estimators._base import MeasureMixin
+from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
 from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocmax._window import check_beta, check_top, check_window
-from rocmax.estimators._base import MeasureMixin
+from rocmax.estimators.base import MeasureMixin
 from rocmax.measures import Measure, pick_measure
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from scipy.special import ndtri
 
 from rocmax._validate import check_choice, check_number
-from rocmax.estimators.online._base import StochasticClassifier
+from rocmax.estimators.online.base import StochasticClassifier
 from rocmax.streaming.buffers import ConfidenceSteps, ReservoirSteps
 
 # The covariance matrix for this number of features takes 800 MB.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rocmax._validate import check_number
-from rocmax.estimators.online._base import StochasticClassifier
+from rocmax.estimators.online.base import StochasticClassifier
 from rocmax.streaming.base import RowBlock
 from rocmax.streaming.pairs import PairSteps
 from rocmax.streaming.saddle import SaddlePoint

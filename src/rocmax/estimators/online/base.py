@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import check_block, check_number, check_training_set, random_source
-from rocmax.estimators._base import Decision
+from rocmax.estimators.base import Decision
 from rocmax.estimators.linear.base import LinearDecision
-from rocmax.estimators.online._unchanged import check_unchanged, fixed_parameters
+from rocmax.estimators.online._fixed_parameters import check_unchanged, fixed_parameters
 from rocmax.measures import ROCAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.streaming.base import Memory, Method, RowBlock

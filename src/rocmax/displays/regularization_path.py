@@ -11,7 +11,7 @@ from rocmax._typing import Array
 from rocmax.displays._figure import new_axes
 
 if TYPE_CHECKING:
-    from rocmax.estimators.linear.path import PartialAUCPath
+    from rocmax.estimators.linear.regularization_path import PartialAUCPath
 
 
 # Maximum number of features with a color and a label; the others are gray.

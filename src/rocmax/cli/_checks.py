@@ -16,11 +16,11 @@ from typing import Any
 import typer
 
 from rocmax._atomic import check_not_input, check_output, same_file
-from rocmax._ending import error_text
+from rocmax._exit import error_text
 from rocmax._messages import Parameter, ParameterError, render
 from rocmax._packages import need
 from rocmax.cli._screen import screen
-from rocmax.cli._warned import warnings_shown
+from rocmax.cli._warnings import warnings_shown
 
 # Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
