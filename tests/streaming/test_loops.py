@@ -74,7 +74,7 @@ def slow_compile(monkeypatch, terminal):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_long_compile_is_announced_on_a_terminal_only(monkeypatch, terminal):
     said = slow_compile(monkeypatch, terminal)
-    assert said == ("rocmax: compiling a loop for this machine; this happens once and takes a few seconds\n" * terminal)
+    assert said == ("rocmax: compiling a loop for this machine; this is done once and takes a few seconds\n" * terminal)
 
 
 def test_one_version_serves_writable_and_read_only_rows():

@@ -222,7 +222,7 @@ def test_bad_blocks_are_refused(stream):
     with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         FollowTheLeaderClassifier().partial_fit(X, y)
     model = FollowTheLeaderClassifier("roc_auc").partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="not among the classes"):
+    with pytest.raises(ValueError, match="y must contain only the classes"):
         model.partial_fit(X, y + 5)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :3], y)

@@ -269,7 +269,7 @@ def test_bad_blocks_are_refused(payments):
     with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
         MiniBatchClassifier().partial_fit(X, y)
     model = MiniBatchClassifier().partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="not among the classes"):
+    with pytest.raises(ValueError, match="y must contain only the classes"):
         model.partial_fit(X, y + 5)
     with pytest.raises(ValueError, match="classes must be those of the first call"):
         model.partial_fit(X, y, classes=[0, 2])
