@@ -277,7 +277,7 @@ def test_bad_parameters_are_refused(model, message):
 
 def test_a_full_covariance_of_too_many_features_is_refused():
     X = sparse.csr_array((2, 10_001))
-    with pytest.raises(ValueError, match=r"number of features must be at most 10000; got 10001. Use covariance=\"diagonal\""):
+    with pytest.raises(ValueError, match=r"features must be at most 10000; got 10001. Use covariance=\"diagonal\""):
         CBRClassifier().fit(X, [0, 1])
 
 
