@@ -201,7 +201,7 @@ def test_places_of_other_users_are_refused():
         for folder_mode, mode, message in [
             (0o755, 0o644, "cannot be written: it belongs to another user or is protected"),
             (0o755, 0o666, "no file can be created in"),
-            (0o1777, 0o666, "lets only that one replace it"),
+            (0o1777, 0o666, "only the owner can replace it in"),
             (0o777, 0o666, None),
         ]:
             folder.chmod(folder_mode)
