@@ -1,7 +1,7 @@
 """Sparse models: what they keep and what that costs, and how fast they are fitted.
 
 ``selection``: test partial AUC [0, 0.1] of L2, elastic-net and L1 models on thrombin and leukemia over 10 splits, with
-the share of the features they keep (after paper 003, Table 3). ``groups``: a synthetic set with 17 groups of which 5
+the share of the features they keep (after Narasimhan and Agarwal 2013, Table 3). ``groups``: a synthetic set with 17 groups of which 5
 matter (after its Table 4). ``passes``: passes over the data to a certified
 gap of 1e-3, next to the projected subgradient method of the paper with its published first steps, and with the
 automatic one.
@@ -34,7 +34,7 @@ PENALTIES = {
     "elastic net, 0.1": {"constraint": "elasticnet", "l1_ratio": 0.1},
     "L1": {"constraint": "l1"},
 }
-# Paper 003, Table 3, KDD Cup 2001 (thrombin): partial AUC and share of features.
+# Narasimhan and Agarwal (KDD 2013), Table 3, KDD Cup 2001 (thrombin): partial AUC and share of features.
 PAPER = {
     "L2": "77.20 (100)",
     "elastic net, 0.001": "77.52 (41.6)",

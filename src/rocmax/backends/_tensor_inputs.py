@@ -14,7 +14,7 @@ from torch import Tensor
 def check_surrogate(surrogate: str, known: tuple[str, ...], **of_step: float | None) -> None:
     """Raise ValueError if a surrogate is unknown, or has no step but was given parameters of one."""
     if surrogate not in known:
-        raise ValueError(f"surrogate needs to be one of {', '.join(map(repr, known))}; got {surrogate!r}")
+        raise ValueError(f"surrogate must be one of {', '.join(map(repr, known))}; got {surrogate!r}")
     stepped = "ramp" if "ramp" in known else "soft"
     if surrogate != stepped:
         for name, value in of_step.items():
@@ -23,19 +23,19 @@ def check_surrogate(surrogate: str, known: tuple[str, ...], **of_step: float | N
     check_width(of_step["width"])
     margin = of_step.get("margin")
     if margin is not None and not (_is_number(margin) and math.isfinite(margin)):
-        raise ValueError(f"margin needs a finite value or None; got {margin!r}")
+        raise ValueError(f"margin must be a finite number or None; got {margin!r}")
 
 
 def check_width(width: float | None) -> None:
     """Raise ValueError if the length of a step is not a finite number above 0."""
     if width is not None and not (_is_number(width) and 0 < width < math.inf):
-        raise ValueError(f"width needs a finite value > 0; got {width!r}")
+        raise ValueError(f"width must be a finite number > 0; got {width!r}")
 
 
 def check_memory(memory: Any) -> None:
     """Raise ValueError if a number of rows to remember is none."""
     if isinstance(memory, bool) or not is_count(memory) or memory < 0:
-        raise ValueError(f"memory needs a number of rows, an integer >= 0; got {memory!r}")
+        raise ValueError(f"memory must be a number of rows, an integer >= 0; got {memory!r}")
 
 
 def is_count(value: Any) -> bool:
@@ -70,7 +70,7 @@ def class_weights(labels: Tensor, sample_weight: Tensor | None, score: Tensor, w
         weight = column("sample_weight", sample_weight, score).detach().to(work)
         wrong = ~(torch.isfinite(weight) & (weight >= 0))
         poison = poison + poison_if(
-            wrong.any(), lambda: f"sample_weight needs finite values >= 0; got {weight[wrong][0].item():g}"
+            wrong.any(), lambda: f"sample_weight must be finite and >= 0; got {weight[wrong][0].item():g}"
         )
     return weight * is_positive, weight * ~is_positive, poison.to(work)
 

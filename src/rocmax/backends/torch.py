@@ -295,7 +295,7 @@ class PrecisionAtKLoss(_ScoreLoss):
         if k is not None:
             check_top(k)
         if self.memory and is_count(k):
-            raise ValueError(f"a memory changes the number of rows: k needs to be a fraction (a float); got {k!r}")
+            raise ValueError(f"a memory changes the number of rows: k must be a fraction (a float); got {k!r}")
         self.k, self.surrogate, self.width = k, surrogate, width
         check_surrogate(surrogate, ("soft", "convex"), width=width)
 
