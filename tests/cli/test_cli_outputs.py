@@ -275,7 +275,7 @@ def test_standard_output_that_is_closed(here):
         command = [ROCMAX, *args, *(["--out", "out"] if args[0] == "fit" else [])]
         done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, timeout=170)
         assert done.returncode == 1
-        assert done.stderr == "Error: standard output is closed; direct it to a file or to /dev/null\n"
+        assert done.stderr == "Error: standard output must be open; redirect it to a file or to /dev/null\n"
     command = [ROCMAX, "predict", "m.rocmax", "t.csv", "--out", "out.csv"]
     subprocess.run(["sh", "-c", '"$@" >&- 2>&- <&-', "sh", *command], check=True, timeout=170)
     assert len(pd.read_csv(here / "out.csv")) == 80
