@@ -1,8 +1,8 @@
 """Sparse models: what they keep and what that costs, and how fast they are fitted.
 
 ``selection``: test partial AUC [0, 0.1] of L2, elastic-net and L1 models on thrombin and leukemia over 10 splits, with
-the share of the features they keep (after Narasimhan and Agarwal 2013, Table 3). ``groups``: a synthetic set with 17 groups of which 5
-matter (after its Table 4). ``passes``: passes over the data to a certified
+the share of the features they keep (after Narasimhan and Agarwal 2013, Table 3). ``groups``: a synthetic set with 17
+groups of which 5 matter (after its Table 4). ``passes``: passes over the data to a certified
 gap of 1e-3, next to the projected subgradient method of the paper with its published first steps, and with the
 automatic one.
 """
