@@ -74,7 +74,7 @@ def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
     for other in inputs:
         if same_file(path, other):
             same = "" if Path(path) == Path(other) else f", the same file as the input {other}"
-            raise ValueError(f"the output must not be an input; got {path}{same}")
+            raise ValueError(f"the output must not be an input; got {path}{same}. Give another name")
 
 
 def is_special(path: str | Path) -> bool:

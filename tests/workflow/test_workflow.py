@@ -120,7 +120,7 @@ def test_an_svmlight_file(tmp_path):
     assert model.facts["features"] is None
     assert len(predict(model, tmp_path / "a.svm")) == 200
     assert evaluate(model, tmp_path / "a.svm").rows == {"positive": 50, "negative": 150}
-    with pytest.raises(DataError, match="the model was fitted to an svmlight file, and the table has named columns"):
+    with pytest.raises(DataError, match="the model was fitted to an svmlight file, but the table has named columns"):
         predict(model, frame())
 
 
@@ -193,7 +193,7 @@ def test_notes_come_at_once_and_with_the_result():
     assert heard == model.notes
     table = frame().assign(id=[f"id {i}" for i in range(400)])
     (note,) = fit_table(table, tune=False, **GOAL).notes
-    assert note == "'id' is text with 400 values in 400 rows: an identifier? (drop=['id'])"
+    assert note == "'id' is text with 400 values in 400 rows; drop it if it is an identifier (drop=['id'])"
 
 
 # What `auto` means, in a fit and in a comparison.
@@ -315,13 +315,13 @@ def test_comparisons_are_those_of_the_command_line(made):
 
 CALLS = [
     ({"positive": None}, "positive=...", ["--target", "label"], "--positive", 2),
-    ({"target": None}, "name the column with the labels: target=..., one of", [], "labels: --target, one of", 1),
-    ({"min_fpr": 0.2}, "min_fpr needs to be below max_fpr; got 0.2 and 0.1", ["--min-fpr", "0.2"], None, 2),
-    ({"max_fpr": 1.0, "min_fpr": 0.1}, "min_fpr needs a limit too: max_fpr=...", ["--max-fpr", "1"], None, 2),
-    ({"model": "forest"}, "model needs one of auto, auc, logistic, svm; got 'forest'", ["--model", "forest"], None, 2),
-    ({"measure": "accuracy"}, "measure needs one of", ["--measure", "accuracy"], "--measure needs one of", 2),
-    ({"confidence": 2.0}, "confidence needs a number above 0 and below 1; got 2", ["--confidence", "2"], None, 2),
-    ({"group": "label"}, "group needs another column than target", ["--group", "label"], None, 2),
+    ({"target": None}, "pass the column with the labels: target=..., one of", [], "labels: --target, one of", 1),
+    ({"min_fpr": 0.2}, "min_fpr must be less than max_fpr; got 0.2 and 0.1", ["--min-fpr", "0.2"], None, 2),
+    ({"max_fpr": 1.0, "min_fpr": 0.1}, "min_fpr requires a limit: max_fpr=...", ["--max-fpr", "1"], None, 2),
+    ({"model": "forest"}, "model must be one of auto, auc, logistic, svm; got 'forest'", ["--model", "forest"], None, 2),
+    ({"measure": "accuracy"}, "measure must be one of", ["--measure", "accuracy"], "--measure must be one of", 2),
+    ({"confidence": 2.0}, "confidence must be a number above 0 and below 1; got 2", ["--confidence", "2"], None, 2),
+    ({"group": "label"}, "group must be another column than target", ["--group", "label"], None, 2),
 ]
 
 
@@ -350,14 +350,14 @@ def test_errors_name_parameters_or_flags(made, tmp_path, change, python, flags, 
 
 
 BAD_VALUES = [
-    ({"max_fpr": 2}, "max_fpr needs a number from 0 to 1; got 2"),
-    ({"max_fpr": "0.1"}, "max_fpr needs a number from 0 to 1; got '0.1'"),
-    ({"test_size": 0.99}, "test_size needs a number from 0.05 to 0.9; got 0.99"),
-    ({"random_state": -1}, "random_state needs an integer from 0"),
-    ({"random_state": None}, "random_state needs an integer from 0"),
-    ({"random_state": 2**32}, "random_state needs an integer from 0"),
-    ({"measure": "tpr_at_fpr", "max_fpr": 1.0}, r"measure='tpr_at_fpr' needs a limit: max_fpr=\.\.\."),
-    ({"confidence": 0.9, "max_fpr": 1.0}, r"confidence needs a limit: max_fpr=\.\.\."),
+    ({"max_fpr": 2}, "max_fpr must be a number from 0 to 1; got 2"),
+    ({"max_fpr": "0.1"}, "max_fpr must be a number from 0 to 1; got '0.1'"),
+    ({"test_size": 0.99}, "test_size must be a number from 0.05 to 0.9; got 0.99"),
+    ({"random_state": -1}, "random_state must be an integer from 0"),
+    ({"random_state": None}, "random_state must be an integer from 0"),
+    ({"random_state": 2**32}, "random_state must be an integer from 0"),
+    ({"measure": "tpr_at_fpr", "max_fpr": 1.0}, r"measure='tpr_at_fpr' requires a limit: max_fpr=\.\.\."),
+    ({"confidence": 0.9, "max_fpr": 1.0}, r"confidence requires a limit: max_fpr=\.\.\."),
 ]
 
 
@@ -370,11 +370,11 @@ def test_bad_values_come_before_the_table_is_read(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": []}, "models needs one of"),
-        ({"models": ["auto", "forest"]}, "models needs one of auto, auc, logistic, svm, lightgbm; got 'forest'"),
-        ({"models": ["auc", "auc"]}, "models needs different names; got 'auc' more than once"),
-        ({"n_splits": 1}, "n_splits needs an integer of at least 2; got 1"),
-        ({"n_jobs": 0}, "n_jobs needs a number of fits at a time"),
+        ({"models": []}, "models must be one of"),
+        ({"models": ["auto", "forest"]}, "models must be one of auto, auc, logistic, svm, lightgbm; got 'forest'"),
+        ({"models": ["auc", "auc"]}, "models must be distinct names; got 'auc' more than once"),
+        ({"n_splits": 1}, "n_splits must be an integer of at least 2; got 1"),
+        ({"n_jobs": 0}, "n_jobs must be a positive integer, or -1 for all processors; got 0"),
     ],
 )
 def test_bad_comparisons_come_before_the_table_is_read(change, message):
@@ -394,16 +394,16 @@ def test_other_errors_are_written_with_flags_too(made, tmp_path):
     odd.loc[5, "age"] = "old"
     odd.to_csv(tmp_path / "odd.csv", index=False)
     text = said(invoke("predict", tmp_path / "m.rocmax", tmp_path / "odd.csv", code=1))
-    assert text.endswith("line 7: column 'age' needs numbers, as in the rows before; got 'old'")
+    assert text.endswith("line 7: column 'age' must be numeric, as in earlier rows; got 'old'")
     small = said(invoke("evaluate", tmp_path / "m.rocmax", folder / "test.csv", "--max-bytes", "10", code=1))
-    assert small.endswith("raise the limit (--max-bytes)")
+    assert small.endswith("increase the limit (--max-bytes)")
 
 
 def test_notes_are_written_with_flags(made, tmp_path):
     table = frame().assign(**{"my id": [f"id {i}" for i in range(400)]})
     table.to_csv(tmp_path / "a.csv", index=False)
     done = invoke("fit", tmp_path / "a.csv", *FLAGS, "--no-tune", "--out", tmp_path / "m")
-    assert "an identifier? (--drop 'my id')" in said(done)
+    assert "drop it if it is an identifier (--drop 'my id')" in said(done)
 
 
 def test_messages_survive_a_pickle():
@@ -439,25 +439,25 @@ def test_outputs_are_checked_before_the_work(made, tmp_path):
     _, model = made
     frame(50, 1).to_csv(tmp_path / "a.csv", index=False)
     content = (tmp_path / "a.csv").read_bytes()
-    with pytest.raises(ValueError, match="is an input too; give another name"):
+    with pytest.raises(ValueError, match="the output must not be an input"):
         write_predictions(model, tmp_path / "a.csv", tmp_path / "a.csv")
-    with pytest.raises(ValueError, match="is an input too; give another name"):
+    with pytest.raises(ValueError, match="the output must not be an input"):
         write_report(model, tmp_path / "a.csv", str(tmp_path / "a.csv"))
-    with pytest.raises(ValueError, match="is an input too; give another name"):
+    with pytest.raises(ValueError, match="the output must not be an input"):
         compare_models(tmp_path / "a.csv", store=tmp_path / "a.csv", **GOAL)
     assert (tmp_path / "a.csv").read_bytes() == content
     for call in (write_predictions, write_report):
         with pytest.raises(FileNotFoundError, match="is not a directory"):
             call(model, "none.csv", tmp_path / "no" / "such.csv")
-    with pytest.raises(DataError, match=r"ends in \.csv or \.parquet"):
+    with pytest.raises(DataError, match=r"must end in \.csv or \.parquet"):
         write_predictions(model, "none.csv", tmp_path / "a.txt")
-    with pytest.raises(ParameterError, match="escape_formulas is for csv"):
+    with pytest.raises(ParameterError, match="escape_formulas applies to csv files only"):
         write_predictions(model, "none.csv", tmp_path / "a.parquet", escape_formulas=True)
 
 
 def test_models_without_facts_are_not_loaded(tmp_path):
     rocmax.save(AUCClassifier().fit([[0], [1]], [0, 1]), tmp_path / "plain.rocmax")
-    with pytest.raises(ValueError, match=r"was not saved by `rocmax fit` or rocmax\.workflow"):
+    with pytest.raises(ValueError, match=r"must be a model saved by `rocmax fit` or rocmax\.workflow"):
         load_model(tmp_path / "plain.rocmax")
 
 
