@@ -65,7 +65,8 @@ def at_top(scores: Array, positive: NDArray[np.bool_], weight: Array | None, siz
 
 def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
     """Return the highest score equal to ``cut`` up to rounding error, and the next higher score or None."""
-    tied = scores <= cut + float(score_error(np.asarray(cut)))
+    # In Python's floats, which overflow to infinity without a warning.
+    tied = scores <= float(cut) + float(score_error(np.asarray(cut)))
     return float(scores[tied].max()), None if tied.all() else float(scores[~tied].min())
 
 

@@ -119,7 +119,7 @@ def test_bad_predictions(measure, params, predicted, message):
         ("precision_at_k", {"k": 0}, "k as a count must be at least 1; got 0"),
         ("precision_at_k", {"k": 5}, "from 1 to the total weight, 4; got 5"),
         ("precision_at_k", {"k": 0.0}, "above 0 and at most 1; got 0.0"),
-        ("precision_at_k", {"k": 2.0}, r"at most 1; got 2.0 \(a count is an int\)"),
+        ("precision_at_k", {"k": 2.0}, r"at most 1; got 2.0 \(a count must be an int\)"),
         ("precision_at_k", {"k": float("nan")}, "got nan"),
         ("precision_at_k", {"k": True}, "integer count or a float fraction; got True"),
         ("precision_at_k", {"k": np.True_}, "integer count or a float fraction; got np.True_"),

@@ -352,7 +352,7 @@ def test_display_of_an_all_zero_path(agg):
 def test_display_refuses_rows_without_classes_and_names_what_is_missing(monkeypatch):
     X, y = sample(n=60)
     path = partial_auc_path(X, y, radii=[0.5])
-    with pytest.raises(ValueError, match="X and y belong together; got X alone"):
+    with pytest.raises(ValueError, match="X and y must be given together; got X only"):
         PartialAUCPathDisplay.from_path(path, X)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'rocmax\[plot\]'"):

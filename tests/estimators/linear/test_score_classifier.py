@@ -237,7 +237,7 @@ def test_parameters_that_make_no_sense(parameters, error, text):
 
 def test_a_group_ball_without_features_projects_nothing():
     ball = GroupBall(1.0, [0, 0, 1])
-    with pytest.raises(ValueError, match="must know the number of features"):
+    with pytest.raises(ValueError, match="n_features of GroupBall must be set"):
         ball.project(np.ones(3))
     np.testing.assert_array_equal(
         ball.for_features(3).project(np.ones(3)), GroupBall(1.0, [0, 0, 1], 3).project(np.ones(3))
@@ -419,7 +419,7 @@ def test_pickles_and_model_files(tmp_path, model):
 
 def test_a_function_of_the_user_is_not_saved(tmp_path):
     model = ScoreClassifier(Contingency(plain_jaccard)).fit(*sample())
-    with pytest.raises(ModelFileError, match=r"only types of rocmax.*plain_jaccard"):
+    with pytest.raises(ModelFileError, match=r"must consist of types of rocmax.*plain_jaccard"):
         rocmax.save(model, tmp_path / "m.rocmax")
 
 

@@ -234,7 +234,7 @@ def test_grid_search_over_the_parameters_of_the_measure():
 def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
     X, y = gaussians(0.1, 0.9)
     with pytest.warns(
-        ConvergenceWarning, match=r'PrecisionAtKClassifier collapsed.*k highest negatives.*Use loss="auto".*a k nearer'
+        ConvergenceWarning, match=r'PrecisionAtKClassifier collapsed.*k highest negatives.*Use loss="auto".*a k closer'
     ):
         model = PrecisionAtKClassifier(0.01, "convex").fit(X, y)
     assert not model.coef_.any()
@@ -246,10 +246,10 @@ def test_precision_at_a_small_k_collapses_on_hard_data_and_says_so():
 @pytest.mark.parametrize("name", ["break-even", "f1", "g-mean"])
 @pytest.mark.parametrize(("share", "limit"), [(0.05, 0.926), (0.1, 0.886), (0.3, 0.741)])
 def test_collapse_begins_where_the_documents_say(name, share, limit):
-    # The mean of the positives against the mean of as many of the highest negatives, for normal distributions.
+    # The mean of the positives against the mean of the same number of highest negatives, for normal distributions.
     ratio = share / (1 - share)
     assert norm.cdf(norm.pdf(norm.ppf(ratio)) / ratio / np.sqrt(2)) == pytest.approx(limit, abs=5e-4)
-    with pytest.warns(ConvergenceWarning, match=r'collapsed.*as many of the highest negatives. Use loss="auto"'):
+    with pytest.warns(ConvergenceWarning, match=r'collapsed.*the same number of highest negatives. Use loss="auto"'):
         below = clone(MODELS[name][0]).fit(*gaussians(share, limit - 0.04))
     assert not below.coef_.any()
     assert clone(MODELS[name][0]).fit(*gaussians(share, limit + 0.04)).coef_.any()

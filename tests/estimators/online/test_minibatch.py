@@ -172,7 +172,7 @@ def test_early_stopping_keeps_the_best_pass(payments):
     model = MiniBatchClassifier("roc_auc", max_iter=40, early_stopping=True, random_state=0).fit(X, y)
     assert model.n_iter_ < 40
     assert model.score(X, y) > AUCClassifier().fit(X, y).score(X, y) - 0.02
-    with pytest.raises(ValueError, match="raise validation_fraction"):
+    with pytest.raises(ValueError, match="Increase validation_fraction"):
         MiniBatchClassifier(early_stopping=True, random_state=0).fit(X[:30], np.arange(30) < 2)
 
 
