@@ -94,7 +94,7 @@ class MeasureMixin(ABC):
         return self._make_measure().score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 
 
-class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):
+class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class for classifiers with nonlinear scores: fit a score, then choose a threshold."""
 
     threshold_: float

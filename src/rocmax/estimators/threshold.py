@@ -19,7 +19,7 @@ from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
 
 
-class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Classifier with a threshold that limits the false-positive rate, with or without a guarantee.
 
     A row is predicted positive if its score is above ``threshold_``. Without ``confidence``, this is the lowest

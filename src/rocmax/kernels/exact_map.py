@@ -13,7 +13,7 @@ from rocmax._validate import check_rows, check_unlabelled
 from rocmax.kernels.gram import Kernel, check_gram_memory
 
 
-class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Exact feature map of a kernel on the training rows.
 
     With the Gram matrix of the training rows :math:`K = V \Lambda V^T`, a row ``x`` becomes

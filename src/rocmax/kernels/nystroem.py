@@ -20,7 +20,7 @@ Array = NDArray[Any]
 _N_FOR_BANDWIDTH = 80_000
 
 
-class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Approximate feature map of a kernel, based on k-means landmarks.
 
     With landmarks :math:`z_1, \dots, z_k`, the centers found by mini-batch k-means, and :math:`W = K(z, z)`, a row x

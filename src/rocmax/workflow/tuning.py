@@ -30,7 +30,7 @@ FEW_ROWS, MANY_ROWS = 5_000, 20_000
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 
 
-class TunedPipeline(ClassifierMixin, BaseEstimator):
+class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Model given by name, with preprocessing and tuning on its training rows.
 
     Both :func:`rocmax.workflow.fit_table` and :func:`rocmax.workflow.compare_models` use this class, so that a name

@@ -52,7 +52,7 @@ class LinearDecision:
         return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
 
 
-class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
+class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class: fit a linear score by minimizing a loss, then choose a threshold for the measure."""
 
     tol: float

@@ -26,7 +26,7 @@ _FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
-class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):
+class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class: run a streaming method over all rows or block by block, then choose a threshold."""
 
     max_iter: int
