@@ -47,8 +47,7 @@ class LBFGS(Parameters):
         require("LBFGS", loss, penalty, (SquaredL2, Unpenalized))
         if w0 is None or not np.any(w0):
             raise ValueError("w0 of LBFGS must not be zero, where a bounded loss is flat; got zero weights or None")
-        op = CountingOperator(operator)
-        trace: list[Progress] = []
+        op, trace = CountingOperator(operator), list[Progress]()
         start = np.asarray(w0, dtype=np.float64)
         best: tuple[float, Array] = (np.inf, start)
         # SciPy's tolerance is relative only for objectives above 1, so the objective is divided by its value at the
