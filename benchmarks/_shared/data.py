@@ -1,4 +1,4 @@
-"""Data sets for the benchmarks: synthetic ones, and real ones where their files are at hand."""
+"""Data sets for the benchmarks: synthetic ones, and real ones where their files are available."""
 
 from __future__ import annotations
 

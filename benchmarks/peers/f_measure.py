@@ -1,6 +1,6 @@
 """F1 on test rows: ``FBetaClassifier`` next to logistic regression with the best threshold on the training rows.
 
-Five 2/3-1/3 splits of at most ``--rows`` rows of each set, twice: both as they are by default, and both tuned on the
+Five 2/3-1/3 splits of at most ``--rows`` rows of each set, twice: both with default parameters, and both tuned on the
 same three folds by F1, logistic regression its ``C`` and ``FBetaClassifier`` the ``C`` of the logistic regression that
 it starts from, over the same values. Scores are kept in ``results/f_measure.jsonl``, so that an interrupted run goes
 on.

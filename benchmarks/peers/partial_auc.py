@@ -131,7 +131,7 @@ def run(seeds: int, rows: int, jobs: int, methods: list[str]) -> None:
 
 
 def load_or_say(name: str, said: set[str] = set()) -> bool:  # noqa: B006 - remembers what it has said
-    """Tell whether a set is at hand; say once if it is not."""
+    """Return whether the file of a data set is available; print a note once if it is not."""
     base = name.partition(":")[0]
     there = base == "mammography-like" or (data_directory() / f"{base}.npz").exists()
     if not there and name not in said:
