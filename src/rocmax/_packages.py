@@ -12,6 +12,7 @@ _PURPOSES = {
     "pandas": ("tables need", "data"),
     "pyarrow": ("reading tables needs", "data"),
     "skops": ("saving and loading models needs", "cli"),
+    "xgboost": ("the engine xgboost needs", "xgboost"),
 }
 
 

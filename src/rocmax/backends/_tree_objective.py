@@ -61,7 +61,9 @@ class TreeObjective:
         gradient, curvature = self._bound.gradient_and_curvature(scores)
         if self._factor is None:
             self._factor = _CURVATURE * (self._bound.m + self._bound.n) / float(curvature.sum())
-        return gradient * self._factor, curvature * self._factor
+        gradient *= self._factor
+        curvature *= self._factor
+        return gradient, curvature
 
     def _binary(self, scores: Array) -> tuple[Array, Array]:
         """Return gradient and second derivative of the log loss, by the formulas of LightGBM."""

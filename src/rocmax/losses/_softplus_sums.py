@@ -7,21 +7,25 @@ the scores are assigned to cells of a fine grid, and the function is expanded ab
           \qquad |u| \le 1/2.
 
 The powers separate into moments of the sources in each cell and a polynomial for the targets in each cell, connected by
-convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The poles of :math:`S'` at :math:`\pm i \pi`
-give :math:`|r| \le h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for :math:`k \le 2` with the values used here.
+convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The remainder is at most
+:math:`h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for 5 terms and 128 cells per unit and below 3e-11 for 3 terms
+and 1,024 cells per unit, for :math:`k \le 2`. The second is faster for many rows.
 """
 
 from __future__ import annotations
 
 from math import comb, factorial
+from typing import Any
 
 import numpy as np
 
 from rocmax._typing import Array, Index
 from rocmax.losses._sorted import prefix
 
-# Number of terms of the expansion and width of a cell.
-_TERMS, _CELL = 5, 1 / 128
+# Number of terms of the expansion and number of cells per unit, for few and for many rows.
+_COARSE, _FINE = (5, 128), (3, 1024)
+# The second is used from this number of rows per cell of the first.
+_ROWS_PER_CELL = 100
 # Beyond this difference, S is 0 or x and its derivatives are 0 or 1 up to rounding error.
 _FAR = 40.0
 # Pairs that are evaluated at a time.
@@ -71,11 +75,14 @@ class SoftplusSums:
         n_pairs = pos.size * neg.size
         if n_pairs <= _PAIRS_OF_GRID:
             return
-        near_pos, near_neg = _without_gaps(pos, neg)
-        low = min(near_pos.min(), near_neg.min())
-        n_cells = int((max(near_pos.max(), near_neg.max()) - low) / _CELL) + 1
-        if n_cells <= _MOST_CELLS and n_cells * _PAIRS_PER_CELL <= n_pairs:
-            self._grid = _Grid(near_pos, near_neg, pos_weight, neg_weight, low, n_cells)
+        low, high = _range(pos, neg)
+        if high - low > 100 * _FAR:
+            pos, neg = _without_gaps(pos, neg)
+            low, high = _range(pos, neg)
+        n_cells = (high - low) * _COARSE[1]
+        if n_cells <= min(_MOST_CELLS, n_pairs / _PAIRS_PER_CELL):
+            terms, density = _FINE if _ROWS_PER_CELL * n_cells < pos.size + neg.size else _COARSE
+            self._grid = _Grid(pos, neg, pos_weight, neg_weight, low, high, terms, density)
 
     def of_positives(self, order: int) -> Array:
         """Return the sum over the negatives for each positive."""
@@ -104,16 +111,25 @@ class SoftplusSums:
 
 
 class _Grid:
-    """Positives and negatives on the cells of a grid."""
+    """Positives and negatives on the cells of a grid with ``density`` cells per unit."""
 
-    def __init__(self, pos: Array, neg: Array, pos_weight: Array, neg_weight: Array, low: float, n_cells: int) -> None:
-        self.pos, self.neg, self._size = pos, neg, n_cells
-        self._pos_place, self._neg_place = (_place(scores, low, n_cells) for scores in (pos, neg))
-        self._length = 1 << (2 * n_cells - 1).bit_length()
-        self._pos_moments, self._neg_moments = (
-            self._moments(place, weight)
-            for place, weight in ((self._pos_place, pos_weight), (self._neg_place, neg_weight))
-        )
+    def __init__(
+        self,
+        pos: Array,
+        neg: Array,
+        pos_weight: Array,
+        neg_weight: Array,
+        low: float,
+        high: float,
+        terms: int,
+        density: int,
+    ) -> None:
+        self.pos, self.neg = pos, neg
+        self._terms, self._width, self._size = terms, 1.0 / density, int((high - low) * density) + 1
+        self._length = 1 << (2 * self._size - 1).bit_length()
+        self._pos_place, self._neg_place = (self._place(scores, low, density) for scores in (pos, neg))
+        self._pos_moments = self._moments(self._pos_place, pos_weight)
+        self._neg_moments = self._moments(self._neg_place, neg_weight)
 
     def of_positives(self, order: int) -> Array:
         return _polynomial(self._local(order, self._neg_moments, 1.0), *self._pos_place)
@@ -121,17 +137,25 @@ class _Grid:
     def of_negatives(self, order: int) -> Array:
         return _polynomial(self._local(order, self._pos_moments, -1.0), *self._neg_place)
 
-    def _moments(self, place: tuple[Index, Array], weight: Array) -> Array:
+    def _place(self, scores: Array, low: float, density: int) -> tuple[Index, Array]:
+        """Return the cell of each score, and its position relative to the centre of the cell in widths of a cell."""
+        at = (scores - low) * density
+        cell = at.astype(np.intp)
+        np.minimum(cell, self._size - 1, out=cell)
+        at -= cell
+        at -= 0.5
+        return cell, at
+
+    def _moments(self, place: tuple[Index, Array], weight: Array) -> list[Any]:
         """Return the transforms of the moments of the sources in each cell."""
         cell, u = place
         found = []
-        for power in range(_TERMS):
+        for power in range(self._terms):
+            weight = weight * u if power else weight
             found.append(np.fft.rfft(np.bincount(cell, weight, minlength=self._size), self._length))
-            if power < _TERMS - 1:
-                weight = weight * u
-        return np.array(found)
+        return found
 
-    def _local(self, order: int, moments: Array, sign: float) -> Array:
+    def _local(self, order: int, moments: list[Any], sign: float) -> Array:
         """Return the coefficients of a polynomial in ``u`` for each cell of the targets.
 
         ``sign`` is that of the source in ``z_j - s_i``.
@@ -139,22 +163,14 @@ class _Grid:
         # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
         distance = np.arange(self._length, dtype=np.float64)
         distance[self._length // 2 :] -= self._length
-        x = sign * _CELL * distance
-        kernels = [
-            np.fft.rfft(softplus(order + q, x) * ((sign * _CELL) ** q / factorial(q))).conj() for q in range(_TERMS)
-        ]
+        unit = sign * self._width
+        x = unit * distance
+        kernels = [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(self._terms)]
         sums = []
-        for b in range(_TERMS):
-            terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(_TERMS - b))
+        for b in range(self._terms):
+            terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(self._terms - b))
             sums.append((-1.0) ** b * np.fft.irfft(sum(terms), self._length)[: self._size])
         return np.array(sums)
-
-
-def _place(scores: Array, low: float, n_cells: int) -> tuple[Index, Array]:
-    """Return the cell of each score and its position relative to the centre of the cell, in widths of a cell."""
-    at = (scores - low) / _CELL
-    cell = np.minimum(at.astype(np.intp), n_cells - 1)
-    return cell, at - cell - 0.5
 
 
 def _polynomial(coefficients: Array, cell: Index, u: Array) -> Array:
@@ -175,11 +191,13 @@ def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: flo
     return found
 
 
+def _range(one: Array, two: Array) -> tuple[float, float]:
+    return float(min(one.min(), two.min())), float(max(one.max(), two.max()))
+
+
 def _without_gaps(one: Array, two: Array) -> tuple[Array, Array]:
-    """Shorten gaps between scores to ``_FAR``; return the same arrays if the scores have a small range."""
+    """Shorten gaps between scores to ``_FAR``."""
     both = np.concatenate([one, two])
-    if np.ptp(both) < 100 * _FAR:
-        return one, two
     order = np.argsort(both)
     both[order] = prefix(np.minimum(np.diff(both[order]), _FAR))
     return both[: one.size], both[one.size :]
