@@ -11,8 +11,8 @@ _PURPOSES = {
     "onnx": ("exporting models needs", "onnx"),
     "pandas": ("tables need", "data"),
     "pyarrow": ("reading tables needs", "data"),
-    "xgboost": ('engine="xgboost" needs', "xgboost"),
     "skops": ("saving and loading models needs", "cli"),
+    "xgboost": ("the engine xgboost needs", "xgboost"),
 }
 
 
