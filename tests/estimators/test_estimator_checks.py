@@ -11,6 +11,7 @@ from rocmax import (
     AsymmetricSVC,
     AUCClassifier,
     AUCTreeClassifier,
+    BoostedClassifier,
     BreakEvenClassifier,
     CBRClassifier,
     ExactKernelMap,
@@ -34,6 +35,8 @@ from rocmax import (
 
 # Weights must equal repeated rows to seven digits, which takes a tightly converged fit.
 TIGHT = {"tol": 1e-10, "max_iter": 3000}
+# Trees treat a weight as a number of copies only if no rows are counted or drawn.
+UNTUNED = {"objective": "binary", "max_leaf_nodes": 6, "n_estimators": 20, "n_models": 1, "n_jobs": 1}
 
 ESTIMATORS = [
     AUCClassifier(**TIGHT),
@@ -50,6 +53,8 @@ ESTIMATORS = [
     PartialAUCClassifier(constraint="l1", radius=1.0, tol=1e-8),
     PartialAUCClassifier(loss="tight", constraint="elasticnet", radius=1.0, tol=1e-8),
     PartialAUCClassifier(0.02, 0.15, loss="structural", constraint="l2", radius=1.0, tol=1e-8),
+    BoostedClassifier(**UNTUNED, min_samples_leaf=1),
+    BoostedClassifier("f_beta", engine="xgboost", **UNTUNED),
     MiniBatchClassifier("roc_auc"),
     MiniBatchClassifier("partial_auc", reservoir_size=50),
     MiniBatchClassifier("f_beta"),

@@ -16,6 +16,12 @@ MODELS = {
     "PartialAUCClassifier tight": rocmax.PartialAUCClassifier(0.0, 0.5, loss="tight", C=10.0),
     "PartialAUCClassifierCV": rocmax.PartialAUCClassifierCV(0.0, 0.3, Cs=[1.0], cv=2, max_iter=50),
     "PrecisionAtKClassifier": rocmax.PrecisionAtKClassifier(0.2),
+    "BoostedClassifier": rocmax.BoostedClassifier(
+        max_leaf_nodes=4, n_estimators=20, n_models=2, cv=2, n_jobs=1, random_state=0
+    ),
+    "BoostedClassifier xgboost": rocmax.BoostedClassifier(
+        engine="xgboost", objective="binary", max_leaf_nodes=4, n_estimators=10, n_models=1, n_jobs=1, random_state=0
+    ),
     "BreakEvenClassifier": rocmax.BreakEvenClassifier(),
     "FBetaClassifier": rocmax.FBetaClassifier(),
     "GMeanClassifier": rocmax.GMeanClassifier(),

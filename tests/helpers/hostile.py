@@ -22,6 +22,7 @@ from rocmax import (
     AsymmetricSVC,
     AUCClassifier,
     AUCTreeClassifier,
+    BoostedClassifier,
     BreakEvenClassifier,
     CBRClassifier,
     ExactKernelMap,
@@ -49,6 +50,10 @@ ESTIMATORS = [
     *(PartialAUCClassifier(0.1, 0.5, loss=loss) for loss in ("auto", "tight", "structural", "hinge", "ramp")),
     *(AUCClassifier(constraint=norm, radius=1.0) for norm in ("l1", "l2", "elasticnet")),
     *(PrecisionAtKClassifier(loss=loss) for loss in ("auto", "convex")),
+    *(
+        BoostedClassifier(engine=engine, max_leaf_nodes=4, n_estimators=10, n_models=1, cv=2, n_jobs=1)
+        for engine in ("lightgbm", "xgboost")
+    ),
     BreakEvenClassifier("convex"),
     *(FBetaClassifier(loss=loss) for loss in ("auto", "convex")),
     GMeanClassifier("convex"),

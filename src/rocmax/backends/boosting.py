@@ -14,7 +14,7 @@ from scipy import sparse
 from rocmax._packages import need
 from rocmax._typing import Array, Bools
 from rocmax.backends._tree_objective import TreeObjective
-from rocmax.backends.trees import TreeModel
+from rocmax.backends.trees import TreeModel, lightgbm_rows, xgboost_rows
 
 ENGINES = ("lightgbm", "xgboost")
 # Gradient and curvature of each row at given scores, in place of the built-in logistic loss.
@@ -22,6 +22,9 @@ Objective = Callable[[Array], tuple[Array, Array]]
 
 # Shares of rows and of columns that a tree uses if several models are averaged: models must differ to be averaged.
 _ROW_SHARE, _COLUMN_SHARE = 0.8, 0.8
+
+# LightGBM's default of the smallest number of rows in a bin.
+_BIN_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class TreeData(ABC):
         Columns of categories.
     monotonic : list of int or None
         Direction of each feature's effect: 1, -1, or 0 for none.
+    min_samples_leaf : int
+        Smallest number of rows in a leaf; used by LightGBM only.
     n_jobs : int or None
         Number of threads; None for the default of the engine.
     """
@@ -70,8 +75,10 @@ class TreeData(ABC):
         X: Any,
         positive: Bools,
         weight: Array | None,
+        *,
         categorical: list[int],
         monotonic: list[int] | None,
+        min_samples_leaf: int,
         n_jobs: int | None,
     ) -> None:
         self.n_features = int(X.shape[1])
@@ -79,6 +86,7 @@ class TreeData(ABC):
         self.weight = weight
         self.categorical = categorical
         self.monotonic = monotonic
+        self.min_samples_leaf = min_samples_leaf
         self.n_jobs = n_jobs
         self.rows = self._convert(X)
 
@@ -117,7 +125,7 @@ class Trees(ABC):
 class _LightGBMData(TreeData):
     def _convert(self, X: Any) -> Any:
         return need("lightgbm").Dataset(
-            X,
+            lightgbm_rows(X),
             label=self.positive.astype(np.float64),
             weight=self.weight,
             categorical_feature=self.categorical,
@@ -125,9 +133,15 @@ class _LightGBMData(TreeData):
             free_raw_data=False,
         )
 
+    def _can_split(self) -> bool:
+        rows = self.rows.construct()
+        return any(rows.feature_num_bin(i) > 1 for i in range(self.n_features))
+
     def _params(self) -> dict[str, Any]:
         # The same trees for any number of threads.
         params: dict[str, Any] = {"verbose": -1, "deterministic": True, "force_row_wise": True}
+        params["min_data_in_leaf"] = self.min_samples_leaf
+        params["min_data_in_bin"] = min(_BIN_ROWS, self.min_samples_leaf)
         if self.n_jobs is not None:
             params["num_threads"] = self.n_jobs
         if self.monotonic is not None:
@@ -135,6 +149,9 @@ class _LightGBMData(TreeData):
         return params
 
     def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+        if not self._can_split():
+            # LightGBM rejects callable objectives if no feature varies; there are no trees to grow in this case.
+            objective = None
         params = {
             **self._params(),
             "objective": "binary" if objective is None else "none",
@@ -163,7 +180,7 @@ class _LightGBMTrees(Trees):
         if first >= self.n_rounds:
             return np.zeros(X.shape[0])
         found = self._booster.predict(
-            X, raw_score=True, start_iteration=first, num_iteration=self.n_rounds - first, **threads
+            lightgbm_rows(X), raw_score=True, start_iteration=first, num_iteration=self.n_rounds - first, **threads
         )
         return np.asarray(found, dtype=np.float64)
 
@@ -220,7 +237,7 @@ class _XGBoostTrees(Trees):
             self.n_rounds += 1
 
     def scores(self, X: Any, first: int) -> Array:
-        rows = need("xgboost").DMatrix(X.toarray() if sparse.issparse(X) else X, nthread=self.data.n_jobs)
+        rows = xgboost_rows(X, self.data.n_jobs)
         found = self._booster.predict(rows, output_margin=True, iteration_range=(first, self.n_rounds))
         # XGBoost adds the score at the start to every part.
         return np.asarray(found, dtype=np.float64) - (self._start_score() if first else 0.0)

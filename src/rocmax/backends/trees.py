@@ -51,9 +51,9 @@ class TreeModel:
             Scores in double precision.
         """
         if self.engine == "lightgbm":
-            scores = self._booster().predict(X, raw_score=True, **_threads(n_jobs))
+            scores = self._booster().predict(lightgbm_rows(X), raw_score=True, **_threads(n_jobs))
         else:
-            scores = self._booster().predict(_xgboost_matrix(X, n_jobs), output_margin=True)
+            scores = self._booster().predict(xgboost_rows(X, n_jobs), output_margin=True)
         return np.asarray(scores, dtype=np.float64)
 
     def contributions(self, X: Any) -> Array:
@@ -70,10 +70,10 @@ class TreeModel:
             Contributions, whose sum is the score.
         """
         if self.engine == "lightgbm":
-            found = self._booster().predict(X, pred_contrib=True)
+            found = self._booster().predict(lightgbm_rows(X), pred_contrib=True)
             found = found.toarray() if sparse.issparse(found) else found
         else:
-            found = self._booster().predict(_xgboost_matrix(X, None), pred_contribs=True)
+            found = self._booster().predict(xgboost_rows(X, None), pred_contribs=True)
         return np.asarray(found, dtype=np.float64)
 
     def importances(self) -> Array:
@@ -103,10 +103,14 @@ def _xgboost_booster(text: str) -> Any:
     return booster
 
 
-def _xgboost_matrix(X: Any, n_jobs: int | None) -> Any:
+def lightgbm_rows(X: Any) -> Any:
+    """Return rows for LightGBM, which does not accept sparse arrays, only sparse matrices."""
+    return sparse.csr_matrix(X) if sparse.issparse(X) else X
+
+
+def xgboost_rows(X: Any, n_jobs: int | None) -> Any:
     """Return rows for XGBoost, which would treat the zeros of a sparse matrix as missing."""
-    dense = X.toarray() if sparse.issparse(X) else X
-    return need("xgboost").DMatrix(dense, nthread=n_jobs)
+    return need("xgboost").DMatrix(X.toarray() if sparse.issparse(X) else X, nthread=n_jobs)
 
 
 def _threads(n_jobs: int | None) -> dict[str, int]:

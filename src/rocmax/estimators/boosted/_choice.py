@@ -16,10 +16,13 @@ from rocmax.measures import Measure
 AUTO = "auto"
 # Sizes of trees to try, and the size and number of rounds without cross-validation.
 _SIZES, _SIZE, _ROUNDS = (6, 15, 31, 63), 31, 200
-# Up to this number of rows: five folds, small steps. Up to the second: three folds. Above: one held-out part.
+# Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
+_LEAST_ROWS = 40
+# Up to this number of rows: five folds. Up to the second: three folds. Above: one held-out part.
 _FEW_ROWS, _MANY_ROWS = 10_000, 30_000
 _HELD_OUT_SHARE = 0.25
-_SMALL_STEP, _LARGE_STEP = 0.05, 0.1
+# Learning rate of the search. Up to `_MANY_ROWS` rows, the models have half the rate and twice the number of rounds.
+_SEARCH_RATE = 0.1
 # Upper limit of the total shrinkage, learning rate times number of rounds.
 _MOST_SHRINKAGE = 25.0
 # Largest FPR for which the window objective, which concentrates on the top 5 % of the negatives, is tried.
@@ -29,20 +32,25 @@ _WINDOW_LIMIT = 0.1
 _WARM_UP, _WINDOW_ROUNDS = 0.25, 2.0
 
 
-def default_learning_rate(n_rows: int) -> float:
-    """Return the learning rate for a number of rows."""
-    return _SMALL_STEP if n_rows <= _FEW_ROWS else _LARGE_STEP
+def search_rate(learning_rate: float | str) -> float:
+    """Return the learning rate of the search."""
+    return _SEARCH_RATE if learning_rate == AUTO else float(learning_rate)
 
 
-def most_rounds(learning_rate: float) -> int:
+def refinement(learning_rate: float | str, n_estimators: int | str, n_rows: int) -> int:
+    """Return the factor between the learning rates of the search and of the models."""
+    return 2 if learning_rate == n_estimators == AUTO and n_rows <= _MANY_ROWS else 1
+
+
+def most_rounds(rate: float) -> int:
     """Return the largest number of rounds to try."""
-    return max(1, round(_MOST_SHRINKAGE / learning_rate))
+    return max(1, round(_MOST_SHRINKAGE / rate))
 
 
 def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]:
-    """Return stratified folds, fewer for more rows; none if a class has fewer than two rows."""
+    """Return stratified folds, fewer for more rows; none if there are too few rows."""
     n_rows, rarest = data.positive.size, int(min(data.positive.sum(), (~data.positive).sum()))
-    if rarest < 2:
+    if rarest < 2 or n_rows < _LEAST_ROWS:
         return []
     if n_rows > _MANY_ROWS:
         folds: Any = StratifiedShuffleSplit(1, test_size=_HELD_OUT_SHARE, random_state=rng)

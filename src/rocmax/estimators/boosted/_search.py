@@ -24,8 +24,9 @@ Score = Callable[[Bools, Array, "Array | None"], float]
 # depends on more rows than the window itself, and selects about as well.
 _WINDOW_SHARES = (0.1, 0.2, 0.5, 1.0)
 _LEAST_WINDOW = 0.1
-# Rounds between two evaluations, and rounds without a better score after which a candidate is given up.
-STEP, _PATIENCE = 20, 100
+# Rounds between two evaluations, evaluations in a moving average, and rounds without a better score after which a
+# candidate is given up.
+_STEP, _AVERAGED, _PATIENCE = 10, 5, 100
 
 
 def selection_score(measure: Measure) -> Score:
@@ -61,6 +62,7 @@ class Plan(NamedTuple):
     engine: str
     categorical: list[int]
     monotonic: list[int] | None
+    min_samples_leaf: int
     n_jobs: int | None
     learning_rate: float
     max_rounds: int
@@ -71,7 +73,13 @@ class Plan(NamedTuple):
         """Return some rows of the training set in the format of the engine."""
         weight = None if data.weight is None else data.weight[rows]
         return DATA[self.engine](
-            data.X[rows], data.positive[rows], weight, self.categorical, self.monotonic, self.n_jobs
+            data.X[rows],
+            data.positive[rows],
+            weight,
+            categorical=self.categorical,
+            monotonic=self.monotonic,
+            min_samples_leaf=self.min_samples_leaf,
+            n_jobs=self.n_jobs,
         )
 
     def start(self, rows: TreeData, max_leaf_nodes: int, warm_up: int | None, seed: int) -> Trees:
@@ -105,9 +113,10 @@ class Candidate:
         return "binary" if self.warm_up is None else "window"
 
     @property
-    def means(self) -> list[float]:
-        """Mean score over the folds, by number of rounds."""
-        return [float(np.mean(scores)) for scores in self.scores]
+    def means(self) -> Array:
+        """Mean score over the folds, by number of rounds, as a moving average over neighboring numbers of rounds."""
+        means, half = np.mean(self.scores, axis=1), _AVERAGED // 2
+        return np.convolve(np.pad(means, half, mode="edge"), np.full(_AVERAGED, 1 / _AVERAGED), mode="valid")
 
     @property
     def best(self) -> int:
@@ -117,7 +126,7 @@ class Candidate:
     @property
     def score(self) -> float:
         """Mean score of the best number of rounds."""
-        return self.means[self.best]
+        return float(self.means[self.best])
 
     @property
     def n_rounds(self) -> int:
@@ -141,16 +150,16 @@ class Folds:
             for k, rows in enumerate(self._train)
         ]
         held_out = [np.zeros(test.size) for _, test in self._splits]
-        done = 0
+        done, history = 0, []
         while done < max_rounds and not (candidate.rounds and done - candidate.n_rounds >= _PATIENCE):
-            step = min(max_rounds if only_last else STEP, max_rounds - done)
+            step = min(max_rounds if only_last else _STEP, max_rounds - done)
             if not self._grow(trees, held_out, step) and candidate.rounds:
                 break
             done += step
             candidate.rounds.append(done)
             candidate.scores.append([self._score_of(k, scores) for k, scores in enumerate(held_out)])
-            if candidate.best == len(candidate.rounds) - 1:
-                candidate.held_out = [scores.copy() for scores in held_out]
+            history.append([scores.copy() for scores in held_out])
+        candidate.held_out = history[candidate.best]
         return candidate
 
     def _grow(self, trees: list[Trees], held_out: list[Array], step: int) -> bool:

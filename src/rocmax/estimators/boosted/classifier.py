@@ -6,11 +6,10 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._packages import need
-from rocmax._response import direction
+from rocmax._response import direction, towards
 from rocmax._rounding import score_error
 from rocmax._typing import Array
 from rocmax._validate import (
@@ -37,11 +36,13 @@ from rocmax.estimators.boosted._categories import (
 from rocmax.estimators.boosted._choice import (
     AUTO,
     choose,
-    default_learning_rate,
     default_splits,
     most_rounds,
+    refinement,
+    search_rate,
     untried,
 )
+from rocmax.estimators.boosted._limits import check_limits, directions
 from rocmax.estimators.boosted._search import Candidate, Folds, Plan, selection_score
 from rocmax.measures import Measure
 
@@ -90,15 +91,18 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     max_leaf_nodes : "auto" or int, default="auto"
         Largest number of leaves of a tree, at least 2. "auto" tries 6, 15, 31 and 63.
     learning_rate : "auto" or float, default="auto"
-        Factor of each tree, above 0. "auto" takes 0.05 for at most 10,000 rows and 0.1 for more.
+        Factor of each tree, above 0. "auto" takes 0.1 in the search and, for at most 30,000 rows and with
+        ``n_estimators="auto"``, half of it and twice the number of rounds for the models.
     n_estimators : "auto" or int, default="auto"
-        Number of rounds, each of which adds a tree to each model. "auto" chooses it by cross-validation: at most 500
-        with a learning rate of 0.05, and 250 with 0.1.
+        Number of rounds, each of which adds a tree to each model. "auto" chooses it by cross-validation: at most 250
+        with a learning rate of 0.1, and in inverse proportion for others.
+    min_samples_leaf : int, default=20
+        Smallest number of rows in a leaf. Used by LightGBM; XGBoost has a limit on the sum of the curvatures instead.
     n_models : int, default=3
         Number of models that are averaged. A single model uses all rows and columns for each tree.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
-        one held-out quarter for more; fewer folds if a class has fewer than five rows.
+        one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
         Columns of categories, by position, name or mask. "from_dtype" takes the columns of a data frame with a
         categorical data type. A category that does not occur in the training rows is treated as a missing value.
@@ -131,8 +135,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         Objective of the models.
     cv_results_ : dict of lists
         Result of the cross-validation, one entry for each size and objective: ``"max_leaf_nodes"``, ``"objective"``,
-        ``"n_estimators"`` (the best number of rounds), ``"mean_score"`` and ``"std_score"``. Empty lists without
-        cross-validation.
+        ``"n_estimators"`` (the best number of rounds at the learning rate of the search), ``"mean_score"`` and
+        ``"std_score"``. Empty lists without cross-validation.
     categories_ : dict
         Categories of each categorical column, by position.
     feature_importances_ : ndarray of shape (n_features,)
@@ -150,8 +154,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     Notes
     -----
-    A sample weight multiplies the loss of a row. The minimum number of rows in a leaf (20 for LightGBM) counts rows, so
-    a weight of 2 is close to, but not the same as, two copies of a row.
+    A sample weight multiplies the loss of a row. It is not the same as copies of the row, because ``min_samples_leaf``,
+    the folds and the random subsets count rows. Only a single model with given ``max_leaf_nodes`` and ``n_estimators``,
+    the logistic loss and ``min_samples_leaf=1`` treats a weight as a number of copies.
 
     Examples
     --------
@@ -181,6 +186,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         max_leaf_nodes: int | str = AUTO,
         learning_rate: float | str = AUTO,
         n_estimators: int | str = AUTO,
+        min_samples_leaf: int = 20,
         n_models: int = 3,
         cv: Any = None,
         categorical_features: Any = FROM_DTYPE,
@@ -200,6 +206,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self.max_leaf_nodes = max_leaf_nodes
         self.learning_rate = learning_rate
         self.n_estimators = n_estimators
+        self.min_samples_leaf = min_samples_leaf
         self.n_models = n_models
         self.cv = cv
         self.categorical_features = categorical_features
@@ -237,6 +244,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         data = check_training_set(
             self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
         )
+        check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(_total(data))
         plan = self._plan(data, categories)
@@ -273,9 +281,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
             scikit-learn's scorers and displays.
         """
-        return direction(positive_index(self.classes_, self.pos_label)) * (
-            self._scores(self._encoded(X)) - self.threshold_
-        )
+        scores = self._scores(self._encoded(X)) - self.threshold_
+        return towards(scores, positive_index(self.classes_, self.pos_label))
 
     def contributions(self, X: Any) -> Array:
         """Return the contribution of each feature to the decision value of each row (SHAP values).
@@ -312,11 +319,15 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _plan(self, data: TrainingSet, categories: Categories) -> Plan:
-        rate = default_learning_rate(data.positive.size) if self.learning_rate == AUTO else float(self.learning_rate)
+        rate = search_rate(self.learning_rate)
         most = most_rounds(rate) if self.n_estimators == AUTO else int(self.n_estimators)
         seed = int(random_source(self.random_state).randint(2**30))
-        columns, directions = sorted(categories), self._directions()
-        return Plan(self.engine, columns, directions, self.n_jobs, rate, most, self.n_models > 1, seed)
+        columns = sorted(categories)
+        monotonic = directions(
+            self.monotonic_cst, self.n_features_in_, getattr(self, "feature_names_in_", None), columns
+        )
+        limits = (self.min_samples_leaf, self.n_jobs, rate, most)
+        return Plan(self.engine, columns, monotonic, *limits, self.n_models > 1, seed)
 
     def _record(self, candidate: Candidate) -> None:
         scores = candidate.scores[candidate.best]
@@ -337,13 +348,16 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate, growth: float) -> None:
         """Fit the models to all rows; more rows allow more rounds."""
+        finer = refinement(self.learning_rate, self.n_estimators, data.positive.size)
+        plan = plan._replace(learning_rate=plan.learning_rate / finer)
+        warm_up = None if chosen.warm_up is None else finer * chosen.warm_up
         self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, plan.learning_rate
         self.used_objective_ = chosen.objective
-        self.n_estimators_ = max(1, round(growth * chosen.n_rounds))
+        self.n_estimators_ = max(1, round(growth * finer * chosen.n_rounds))
         rows: TreeData = plan.data(data)
         self.models_ = []
         for i in range(self.n_models):
-            trees = plan.start(rows, chosen.max_leaf_nodes, chosen.warm_up, plan.seed + 1000 + i)
+            trees = plan.start(rows, chosen.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
             trees.grow(self.n_estimators_)
             self.models_.append(trees.model(self.n_estimators_))
             if self.verbose:
@@ -357,33 +371,12 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             return given_splits(data, self.cv)
         return default_splits(data, random_source(self.random_state))
 
-    def _directions(self) -> list[int] | None:
-        """Return the direction of each feature, or None if there are no constraints."""
-        given = self.monotonic_cst
-        if given is None:
-            return None
-        n_features = self.n_features_in_
-        if isinstance(given, dict):
-            names: NDArray[Any] = getattr(self, "feature_names_in_", np.array([], dtype=object))
-            unknown = [name for name in given if name not in names]
-            if unknown:
-                raise ValueError(f"monotonic_cst must have names of columns of X as keys; got {unknown[0]!r}")
-            given = [given.get(name, 0) for name in names]
-        found = np.asarray(given)
-        if found.shape != (n_features,) or not np.isin(found, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotonic_cst must have a value -1, 0 or 1 for each of {n_features} features; got {given!r}"
-            )
-        constrained = [i for i in np.flatnonzero(found) if i in self.categories_]
-        if constrained:
-            raise ValueError(f"monotonic_cst must be 0 for categorical columns; got column {constrained[0]}")
-        return [int(value) for value in found]
-
     def _check_parameters(self) -> None:
         self._check_measure()
         check_choice("engine", self.engine, ENGINES)
         check_choice("objective", self.objective, (AUTO, "binary", "window"))
-        check_number("n_models", self.n_models, above=0, integer=True)
+        for name in ("min_samples_leaf", "n_models"):
+            check_number(name, getattr(self, name), above=0, integer=True)
         for name, above, integer in (
             ("max_leaf_nodes", 1, True),
             ("learning_rate", 0.0, False),

@@ -1,0 +1,323 @@
+"""Boosted trees: choice of the model, engines, categories, missing values, weights and explanations."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightgbm import LGBMClassifier
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from xgboost import XGBClassifier
+
+from rocmax import BoostedClassifier
+from rocmax.measures import measure_names
+from rocmax.metrics import partial_auc_score, roc_auc_score
+
+ENGINES = ("lightgbm", "xgboost")
+UNTUNED = {"objective": "binary", "max_leaf_nodes": 8, "n_estimators": 30, "n_models": 1, "n_jobs": 1}
+# A search that takes well below a second.
+QUICK = {"max_leaf_nodes": 6, "cv": 2, "n_models": 2, "n_jobs": 1, "random_state": 0}
+
+
+def rings(n=600, seed=0):
+    """Rows whose positives, one in six, lie in a ring: no linear score ranks them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    radius = np.hypot(X[:, 0], X[:, 1])
+    y = (np.abs(radius - 1.0) < 0.15).astype(int)
+    return X, y
+
+
+def mixed(n=500, seed=0):
+    """A data frame with a categorical column, missing values and labels that depend on both."""
+    rng = np.random.default_rng(seed)
+    color = rng.choice(["red", "green", "blue", "grey"], n)
+    size = rng.normal(size=n)
+    y = ((color == "green") & (size > 0)) | (rng.random(n) < 0.03)
+    size[rng.random(n) < 0.1] = np.nan
+    frame = pd.DataFrame({"color": pd.Categorical(color), "size": size, "noise": rng.normal(size=n)})
+    return frame, np.where(y, "yes", "no")
+
+
+def test_one_untuned_model_is_the_default_classifier_of_lightgbm():
+    X, y = rings()
+    X[::9, 2] = np.nan
+    ours = BoostedClassifier(objective="binary", max_leaf_nodes=31, learning_rate=0.1, n_estimators=100, n_models=1)
+    theirs = LGBMClassifier(verbose=-1, deterministic=True, force_row_wise=True).fit(X, y)
+    score = ours.fit(X, y).decision_function(X) + ours.threshold_
+    np.testing.assert_allclose(score, theirs.predict(X, raw_score=True), rtol=0, atol=1e-12)
+
+
+def test_one_untuned_model_is_a_classifier_of_xgboost():
+    X, y = rings()
+    theirs = XGBClassifier(
+        n_estimators=30, learning_rate=0.1, max_leaves=8, max_depth=0, grow_policy="lossguide", random_state=0
+    ).fit(X, y)
+    ours = BoostedClassifier(engine="xgboost", learning_rate=0.1, **UNTUNED).fit(X, y)
+    score = ours.decision_function(X) + ours.threshold_
+    np.testing.assert_allclose(score, theirs.predict(X, output_margin=True), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tuned_trees_rank_what_a_linear_score_cannot(engine):
+    X, y = rings()
+    test, labels = rings(seed=1)
+    model = BoostedClassifier(max_fpr=0.2, engine=engine, **QUICK).fit(X, y)
+    assert partial_auc_score(labels, model.decision_function(test), max_fpr=0.2) > 0.5
+    assert model.score(test, labels) == partial_auc_score(labels, model.decision_function(test), max_fpr=0.2)
+
+
+@pytest.mark.parametrize("measure", measure_names(trainable=True))
+def test_every_measure_is_trained_for_and_scored_by(measure):
+    X, y = rings(300)
+    model = BoostedClassifier(measure, max_fpr=0.3, **QUICK).fit(X, y)
+    assert 0.0 <= model.score(X, y) <= 1.0
+    assert set(model.predict(X)) == {0, 1}
+
+
+def test_the_candidate_with_the_best_held_out_score_is_used():
+    X, y = rings()
+    model = BoostedClassifier(max_fpr=0.1, cv=2, n_models=1, n_jobs=1, random_state=0).fit(X, y)
+    found = model.cv_results_
+    assert found["max_leaf_nodes"][:4] == [6, 15, 31, 63]
+    best = int(np.argmax(found["mean_score"]))
+    # The recorded means are those of one number of rounds, the choice is by a moving average over several.
+    assert found["mean_score"][best] - found["mean_score"][found["max_leaf_nodes"].index(model.max_leaf_nodes_)] < 0.05
+    assert model.used_objective_ in found["objective"]
+
+
+def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
+    X, y = rings(300)
+    assert "window" in BoostedClassifier(max_fpr=0.1, **QUICK).fit(X, y).cv_results_["objective"]
+    assert "window" not in BoostedClassifier(max_fpr=0.5, **QUICK).fit(X, y).cv_results_["objective"]
+    assert "window" not in BoostedClassifier("f_beta", **QUICK).fit(X, y).cv_results_["objective"]
+    assert BoostedClassifier("f_beta", objective="window", **QUICK).fit(X, y).used_objective_ == "window"
+
+
+def test_half_the_learning_rate_and_twice_the_rounds_after_the_search():
+    X, y = rings(300)
+    model = BoostedClassifier(objective="binary", **QUICK).fit(X, y)
+    assert model.learning_rate_ == 0.05
+    assert model.n_estimators_ == round(2 * 2**0.5 * model.cv_results_["n_estimators"][0])
+    assert BoostedClassifier(learning_rate=0.2, **QUICK).fit(X, y).learning_rate_ == 0.2
+    given_rounds = BoostedClassifier(n_estimators=20, **QUICK).fit(X, y)
+    assert (given_rounds.n_estimators_, given_rounds.learning_rate_) == (20, 0.1)
+
+
+def test_the_threshold_is_chosen_on_held_out_scores():
+    # Labels without any relation to the rows: training scores separate them, held-out scores do not.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 5)), (rng.random(2000) < 0.3).astype(int)
+    test = rng.normal(size=(4000, 5))
+    settings_ = {"max_leaf_nodes": 31, "n_estimators": 100, "n_models": 2, "n_jobs": 1, "random_state": 0}
+    model = BoostedClassifier(max_fpr=0.1, **settings_).fit(X, y)
+    assert (model.decision_function(test) > 0).mean() < 0.15
+    on_training_rows = BoostedClassifier(max_fpr=0.1, objective="binary", **settings_).fit(X, y)
+    assert (on_training_rows.decision_function(test) > 0).mean() > 0.25
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_categories_and_missing_values(engine):
+    frame, y = mixed()
+    model = BoostedClassifier(max_fpr=0.3, engine=engine, **QUICK).fit(frame, y)
+    assert model.categories_[0].tolist() == ["blue", "green", "grey", "red"]
+    assert model.score(frame, y) > 0.6
+    renamed = frame.assign(
+        color=pd.Categorical(frame["color"].astype(str), categories=["red", "grey", "green", "blue"])
+    )
+    assert np.array_equal(model.decision_function(renamed), model.decision_function(frame))
+    unknown = frame.assign(color=pd.Categorical(["violet"] * len(frame)))
+    missing = frame.assign(color=pd.Categorical([None] * len(frame), categories=["red"]))
+    assert np.array_equal(model.decision_function(unknown), model.decision_function(missing))
+
+
+def test_categories_by_name_position_and_mask_and_from_polars():
+    frame, y = mixed(300)
+    fits = [BoostedClassifier(**UNTUNED).fit(frame, y).decision_function(frame)]
+    text = frame.assign(color=frame["color"].astype(str))
+    for columns in (["color"], [0], [True, False, False]):
+        model = BoostedClassifier(categorical_features=columns, **UNTUNED).fit(text, y)
+        fits.append(model.decision_function(text))
+    numbers = frame.assign(color=frame["color"].cat.codes * 10.0).to_numpy()
+    model = BoostedClassifier(categorical_features=[0], **UNTUNED).fit(numbers, y)
+    fits.append(model.decision_function(numbers))
+    polars = pl.DataFrame(
+        {
+            "color": pl.Series(text["color"].to_numpy(), dtype=pl.Categorical),
+            "size": frame["size"],
+            "noise": frame["noise"],
+        }
+    )
+    fits.append(BoostedClassifier(**UNTUNED).fit(polars, y).decision_function(polars))
+    for other in fits[1:]:
+        assert np.array_equal(fits[0], other)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_contributions_sum_to_the_decision_values(engine):
+    frame, y = mixed()
+    model = BoostedClassifier(engine=engine, pos_label="no", **QUICK).fit(frame, y)
+    parts = model.contributions(frame)
+    assert parts.shape == (len(frame), 4)
+    np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(frame), atol=1e-4)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_.argmin() == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_monotonic_constraints_hold_for_the_positive_class(engine):
+    X, y = make_classification(600, 4, n_informative=3, n_redundant=0, weights=[0.8], random_state=0)
+    grid = np.repeat(X[:20], 30, axis=0)
+    grid[:, 1] = np.tile(np.linspace(-3, 3, 30), 20)
+    for pos_label, sign in ((1, 1), (0, -1)):
+        model = BoostedClassifier(engine=engine, monotonic_cst=[0, 1, 0, 0], pos_label=pos_label, **QUICK).fit(X, y)
+        steps = sign * np.diff(model.decision_function(grid).reshape(20, 30), axis=1)
+        assert steps.min() >= -1e-6
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_same_trees_for_a_seed_whatever_the_threads(engine):
+    X, y = rings(300)
+    one = BoostedClassifier(engine=engine, **QUICK).fit(X, y).decision_function(X)
+    assert np.array_equal(one, BoostedClassifier(engine=engine, **QUICK).fit(X, y).decision_function(X))
+    two = clone(BoostedClassifier(engine=engine, **QUICK)).set_params(n_jobs=2).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(one, two, atol=1e-12 if engine == "lightgbm" else 1e-5)
+    other = BoostedClassifier(engine=engine, **(QUICK | {"random_state": 1})).fit(X, y).decision_function(X)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_copies_of_a_fitted_model_score_alike(engine):
+    X, y = rings(300)
+    model = BoostedClassifier(engine=engine, **UNTUNED).fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sparse_rows_are_scored_as_dense_rows(engine):
+    X, y = rings(400)
+    X[np.abs(X) < 0.4] = 0.0
+    dense = BoostedClassifier(engine=engine, **UNTUNED).fit(X, y)
+    thin = BoostedClassifier(engine=engine, **UNTUNED).fit(sparse.csr_array(X), y)
+    for model in (dense, thin):
+        for rows in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
+            np.testing.assert_allclose(model.decision_function(rows), dense.decision_function(X), atol=1e-12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=60, max_size=60), st.sampled_from(ENGINES))
+def test_weights_are_copies_for_one_untuned_model(copies, engine):
+    X, y = rings(60)
+    X, y = np.round(X, 1), np.arange(60) % 3 == 0
+    weight = np.array(copies, dtype=float)
+    if weight[y].sum() == 0 or weight[~y].sum() == 0:
+        return
+    model = BoostedClassifier(engine=engine, min_samples_leaf=1, **UNTUNED)
+    weighted = clone(model).fit(X, y, sample_weight=weight).decision_function(X)
+    repeated = clone(model).fit(X.repeat(copies, axis=0), y.repeat(copies)).decision_function(X)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-5)
+
+
+def test_given_folds_are_used_and_rows_of_weight_zero_left_out():
+    X, y = rings(400)
+    groups = np.arange(400) // 4
+    splits = list(GroupKFold(3).split(X, y, groups))
+    options = QUICK | {"cv": splits, "objective": "binary"}
+    weight = np.where(np.arange(400) < 40, 0.0, 1.0)
+    weighted = BoostedClassifier(**options).fit(X, y, sample_weight=weight)
+    kept = [(train[train >= 40] - 40, test[test >= 40] - 40) for train, test in splits]
+    removed = BoostedClassifier(**(options | {"cv": kept})).fit(X[40:], y[40:], sample_weight=np.ones(360))
+    assert np.array_equal(weighted.decision_function(X), removed.decision_function(X))
+    by_splitter = BoostedClassifier(**(options | {"cv": StratifiedKFold(3)})).fit(X, y)
+    assert len(by_splitter.cv_results_["mean_score"]) == 1
+
+
+def test_the_order_of_the_classes_only_turns_the_sign():
+    X, y = rings(300)
+    one = BoostedClassifier(**QUICK).fit(X, y).decision_function(X)
+    other = BoostedClassifier(pos_label=0, **QUICK).fit(X, 1 - y).decision_function(X)
+    assert np.array_equal(one, -other)
+
+
+def test_large_numbers_of_rows_have_one_held_out_part():
+    X, y = rings(31_000)
+    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=10, n_models=1, random_state=0).fit(X, y)
+    assert model.cv_results_["std_score"] == [0.0, 0.0]
+    assert roc_auc_score(y, model.decision_function(X)) > 0.5
+
+
+def test_progress_goes_to_standard_error(capsys):
+    X, y = rings(200)
+    BoostedClassifier(verbose=True, **QUICK).fit(X, y)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "6 leaves, binary objective: held-out score" in said.err
+    assert "fitted model 2 of 2" in said.err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_missing_engine_is_named_with_its_extra(engine, monkeypatch):
+    monkeypatch.setitem(sys.modules, engine, None)
+    X, y = rings(60)
+    with pytest.raises(ImportError, match=r"pip install 'rocmax\[(boost|xgboost)\]'"):
+        BoostedClassifier(engine=engine).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"engine": "catboost"}, "engine must be one of 'lightgbm', 'xgboost'; got 'catboost'"),
+        ({"objective": "hinge"}, "objective must be one of 'auto', 'binary', 'window'; got 'hinge'"),
+        ({"max_leaf_nodes": 1}, 'max_leaf_nodes other than "auto" must be an integer > 1; got 1'),
+        ({"learning_rate": 0.0}, 'learning_rate other than "auto" must be a finite number > 0; got 0.0'),
+        ({"n_estimators": "many"}, 'n_estimators other than "auto" must be an integer > 0'),
+        ({"n_models": 0}, "n_models must be an integer > 0; got 0"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer > 0; got 0"),
+        ({"categorical_features": "all"}, "categorical_features must be 'from_dtype', None or a list; got 'all'"),
+        ({"categorical_features": [9]}, "categorical_features must be positions from 0 to 3; got 9"),
+        ({"categorical_features": ["a"]}, "categorical_features must be names of columns of X; got 'a'"),
+        ({"categorical_features": [True]}, "categorical_features must have one boolean for each of 4 features; got 1"),
+        ({"monotonic_cst": [1]}, "monotonic_cst must have a value -1, 0 or 1 for each of 4 features"),
+        ({"monotonic_cst": {"a": 1}}, "monotonic_cst must have names of columns of X as keys; got 'a'"),
+        ({"measure": "fpr_at_tpr"}, "the measure to optimize must be one of"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    X, y = rings(60)
+    with pytest.raises(ValueError) as error:
+        BoostedClassifier(**parameters).fit(X, y)
+    assert message in str(error.value)
+
+
+def test_values_and_weights_beyond_single_precision():
+    X, y = rings(60)
+    with pytest.raises(ValueError, match=r"at most 1e\+37 with engine=\"xgboost\"; got 1e\+50"):
+        BoostedClassifier(engine="xgboost", **UNTUNED).fit(np.where(np.arange(60)[:, None] == 3, 1e50, X), y)
+    with pytest.raises(ValueError, match="sample_weight must have a mean from 1e-06 to 1e"):
+        BoostedClassifier(**UNTUNED).fit(X, y, sample_weight=np.full(60, 1e-9))
+    with pytest.raises(ValueError, match="categorical_features must be None for sparse X"):
+        BoostedClassifier(categorical_features=[0], **UNTUNED).fit(sparse.csr_array(X), y)
+
+
+# A weight is not a number of copies for tuned trees: rows are counted in leaves, folds and random subsets.
+BY_COPIES = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+TUNED = [
+    (estimator, check)
+    for estimator, check in estimator_checks_generator(BoostedClassifier(n_jobs=1))
+    if check.func.__name__ not in BY_COPIES
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"), TUNED, ids=lambda part: getattr(getattr(part, "func", None), "__name__", "")
+)
+def test_tuned_trees_pass_the_other_checks_of_scikit_learn(estimator, check):
+    check(estimator)
