@@ -216,9 +216,10 @@ def test_the_interface_for_scikit_learn():
         n_jobs=1,
         eval_metric=for_xgboost.evaluation(PAUC),
         random_state=1,
+        base_score=0.0,
     )
     model.fit(X, y, sample_weight=weight, eval_set=[(X, y)], verbose=False)
-    native = train_xgboost(X, y, for_xgboost.objective(n_warmup=10), weight=weight)
+    native = train_xgboost(X, y, for_xgboost.objective(n_warmup=10), weight=weight, base_score=0.0)
     np.testing.assert_allclose(model.predict(X, output_margin=True), scores_of("xgboost", native, X), atol=1e-5)
     last = model.evals_result()["validation_0"]["partial_auc"][-1]
     assert last == pytest.approx(PAUC.score(y, model.predict(X, output_margin=True)), abs=1e-5)
