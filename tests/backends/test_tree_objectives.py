@@ -216,7 +216,6 @@ def test_the_interface_for_scikit_learn():
         n_jobs=1,
         eval_metric=for_xgboost.evaluation(PAUC),
         random_state=1,
-        base_score=0.0,
     )
     model.fit(X, y, sample_weight=weight, eval_set=[(X, y)], verbose=False)
     native = train_xgboost(X, y, for_xgboost.objective(n_warmup=10), weight=weight, base_score=0.0)

@@ -66,9 +66,9 @@ class WindowPairs(Loss):
 
     The squared hinge is exact in O(N log N), by sorting and prefix sums. No such form exists for the other two. For few
     pairs their sums are evaluated pair by pair; otherwise by expansions on a grid with 128 cells per unit of the
-    scaled scores or more, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-10. Gaps between scores are shortened where this does not change the sums. Only if the
-    scores spread over more than 16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N)
-    memory.
+    scaled scores or more, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-10.
+    Gaps between scores are shortened where this does not change the sums. Only if the scores spread over more than
+    16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N) memory.
 
     For a soft tail of the sigmoid and 50,000 rows or more, ``gradient_and_curvature``, which is for boosting, does not
     sort the rows: negatives in the same of at most 262,144 equal intervals of the scores, none shorter than
