@@ -114,6 +114,14 @@ def test_binary_rounds_with_large_scores():
     np.testing.assert_allclose(curvature, [0.0, 0.0])
 
 
+def test_a_first_window_round_with_nothing_to_do():
+    y = np.repeat([True, False], [10, 90])
+    core = TreeObjective(y, None, 0, WindowPairs("squared_hinge"))
+    for scores in (9.0 * y, -9.0 * y):
+        for part in core(scores):
+            assert np.isfinite(part.astype(np.float32)).all()
+
+
 def test_a_loss_without_curvature_is_an_error():
     with pytest.raises(
         TypeError, match="loss must have a diagonal curvature, such as WindowPairs; got PartialAUCTight"

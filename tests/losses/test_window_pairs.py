@@ -242,8 +242,8 @@ def test_ranks_of_rounded_scores(shape, weighted, monkeypatch):
     bound = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0).bind(y, weight)
     gradient, curvature = bound.gradient_and_curvature(scores)
     _, exact = bound.value_and_gradient(scores)
-    np.testing.assert_allclose(gradient, exact, rtol=2e-2 if shape == "outlier" else 3e-3, atol=1e-12)
-    if shape in ("tied", "equal"):
+    np.testing.assert_allclose(gradient, exact, rtol=3e-3, atol=1e-12)
+    if shape != "distinct":  # with an outlier, the rows are sorted
         np.testing.assert_allclose(gradient, exact, rtol=1e-8, atol=1e-14)
     np.testing.assert_allclose(curvature, np.abs(gradient) / 2, rtol=1e-12, atol=1e-8 * curvature.mean())
 

@@ -22,8 +22,8 @@ _SURROGATES = (*_SMOOTH, "squared_hinge")
 _LEAST, _TINY = 1e-10, 1e-100
 # Difference of scores beyond which the logistic function has hardly any curvature.
 _FLAT = 10.0
-# From this number of rows on, ranks of a soft tail are computed from rounded scores; cells per unit, and their limit.
-_MANY, _RANK_DENSITY, _RANK_CELLS = 50_000, 1 << 14, 1 << 18
+# From this number of rows on, ranks of a soft tail are computed from rounded scores, if they spread over few units.
+_MANY, _RANK_DENSITY, _RANK_SPAN = 50_000, 1 << 14, 64.0
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class WindowPairs(Loss):
     16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N) memory.
 
     For a soft tail of the sigmoid and 50,000 rows or more, ``gradient_and_curvature``, which is for boosting, does not
-    sort the rows: negatives in the same of at most 262,144 equal intervals of the scores, none shorter than
-    ``scale / 16384``, count as tied. The relative error of a weight :math:`v_j` is at most the share of the negatives
-    in an interval among those up to it; weights in the window are exact. ``value_and_gradient`` is not rounded.
+    sort the rows: negatives in the same interval of length ``scale / 16384`` count as tied, unless the scores spread
+    over more than ``64 * scale``. The relative error of a weight :math:`v_j` is at most the share of the negatives in
+    its interval among those up to it; weights in the window are exact. ``value_and_gradient`` is not rounded.
 
     The diagonal curvature is that of the Hessian with constant weights :math:`v_j`, for the two convex surrogates. For
     the sigmoid it is the absolute gradient divided by ``scale``, an upper bound because
@@ -148,6 +148,8 @@ class BoundWindowPairs(BoundLoss):
         self.a, self.b = window_end(self.n, loss.min_fpr), window_end(self.n, loss.max_fpr)
         self.held = loss.sum_scale(self.m, self.n) / self.m  # total weight of the negatives
         self._uniform = bool((self.weight == 1.0).all())
+        many = self.n_samples >= _MANY and bool(self.weight.all())
+        self._has_cells = many and loss.soft_tail and loss.surrogate == "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
         self.has_kinks = self.convex and not loss.soft_tail and self.b < self.n
 
@@ -171,7 +173,7 @@ class BoundWindowPairs(BoundLoss):
         For a soft tail of the sigmoid and many rows, ranks are computed from rounded scores, see :class:`WindowPairs`.
         """
         s = self._checked(scores)
-        if self.loss.soft_tail and self.loss.surrogate == "sigmoid" and self.n_samples >= _MANY and self.weight.all():
+        if self._has_cells and np.ptp(s) < _RANK_SPAN * self.loss.scale:
             gradient = self._gradient_by_cells(s)
         else:
             pieces, sums = self._sums(s, bend=True)
@@ -202,12 +204,11 @@ class BoundWindowPairs(BoundLoss):
     def _tail_weights(self, z: Array) -> Array:
         """Return the weights of the negatives in a soft tail, 0 for positives, if those in a cell count as tied."""
         low, high = float(z.min()), float(z.max())
-        n_cells = min(_RANK_CELLS, int((high - low) * _RANK_DENSITY) + 1)
-        factor = (n_cells - 0.5) / max(high - low, _TINY)
+        n_cells = int((high - low) * _RANK_DENSITY) + 1
         weight: Array = self.weight * self.is_negative
         cell = np.empty(z.size, dtype=np.int32)
         for rows in blocks(z.size):
-            cell[rows] = (z[rows] - low) * factor
+            cell[rows] = (z[rows] - low) * _RANK_DENSITY
         held: Array = np.bincount(cell, weight, minlength=n_cells).astype(np.float64, copy=False)
         # Cells in ascending order of the scores, ranks from the top.
         share = -np.diff(_soft_rank(prefix(held[::-1])[::-1], self.b))
