@@ -15,6 +15,7 @@ and 1,024 cells per unit, for :math:`k \le 2`. The second is faster for many row
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache, lru_cache
 from math import comb, factorial
 from typing import Any
 
@@ -33,6 +34,8 @@ _FAR = 40.0
 _PAIRS, _ROWS = 1 << 18, 1 << 15
 # Evaluating a pair costs about as much as this fraction of a cell, and a grid has a fixed cost in pairs.
 _PAIRS_PER_CELL, _PAIRS_OF_GRID = 40, 50_000
+# Kernels up to this length are kept for the next call, about 20 MB in total.
+_KEPT_LENGTH = 1 << 15
 # A larger grid would take too much memory.
 _MOST_CELLS = 1 << 21
 
@@ -51,6 +54,7 @@ def softplus(order: int, x: Array) -> Array:
     return np.asarray(_derivative(order - 1)(q))
 
 
+@cache
 def _derivative(order: int) -> np.poly1d:
     """Return a derivative of the sigmoid function as a polynomial in its value."""
     result = np.poly1d([1.0, 0.0])
@@ -126,7 +130,7 @@ class _Grid:
         density: int,
     ) -> None:
         self.pos, self.neg = pos, neg
-        self._terms, self._width, self._size = terms, 1.0 / density, int((high - low) * density) + 1
+        self._terms, self._size = terms, int((high - low) * density) + 1
         self._low, self._density = low, density
         self._length = 1 << (2 * self._size - 1).bit_length()
         self._pos_moments = self._moments(pos, pos_weight)
@@ -175,17 +179,31 @@ class _Grid:
 
         ``sign`` is that of the source in ``z_j - s_i``.
         """
-        # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
-        distance = np.arange(self._length, dtype=np.float64)
-        distance[self._length // 2 :] -= self._length
-        unit = sign * self._width
-        x = unit * distance
-        kernels = [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(self._terms)]
+        kernels = _kernels(order, sign, self._length, self._terms, self._density)
         sums = []
         for b in range(self._terms):
             terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(self._terms - b))
             sums.append((-1.0) ** b * np.fft.irfft(sum(terms), self._length)[: self._size])
         return np.array(sums)
+
+
+def _kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
+    """Return the conjugate transforms of the terms of the expansion, as functions of the distance in cells."""
+    make = _kept_kernels if length <= _KEPT_LENGTH else _new_kernels
+    return make(order, sign, length, terms, density)
+
+
+def _new_kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
+    # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
+    distance = np.arange(length, dtype=np.float64)
+    distance[length // 2 :] -= length
+    unit = sign / density
+    x = unit * distance
+    return [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(terms)]
+
+
+# The length is a power of two, so the rounds of a fit need few different ones.
+_kept_kernels = lru_cache(maxsize=16)(_new_kernels)
 
 
 def blocks(size: int) -> Iterator[slice]:
