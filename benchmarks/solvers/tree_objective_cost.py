@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     rows = []
     for name, loss in LOSSES.items():
         for n_threads in (1, 2):
-            ours, theirs = measure(data, loss, n_threads, 6 if quick else 30)
+            ours, theirs = measure(data, loss, n_threads, 6 if quick else 15)
             for i, kind in enumerate(("wall", "processor")[: 3 - n_threads]):
                 ratio = ours[i] / theirs[i]
                 verdict = "" if loss is not None else f"<= {LIMIT:g} {'PASS' if ratio <= LIMIT else 'FAIL'}"
