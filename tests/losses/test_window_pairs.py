@@ -13,6 +13,7 @@ from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import Growth, PairwiseSquaredHinge, WindowPairs
 from rocmax.losses import _softplus_sums as sums
 from rocmax.losses import window_pairs as module
+from rocmax.losses.base import Tilted
 from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import L2Ball, SquaredL2
@@ -218,6 +219,16 @@ def test_weights_are_copies_for_the_curvature(arguments):
         strict=True,
     ):
         np.testing.assert_allclose(part, np.bincount(rows, copies, y.size), rtol=1e-9, atol=1e-15)
+
+
+def test_curvature_of_a_tilted_loss():
+    y, weight, scores = generic_sample(np.random.default_rng(15), weighted=True)
+    bound = WindowPairs("logistic").bind(y, weight)
+    tilt = np.linspace(0.0, 1.0, y.size)
+    gradient, curvature = Tilted(bound, tilt, 1.0).gradient_and_curvature(scores)
+    expected, same = bound.gradient_and_curvature(scores)
+    np.testing.assert_allclose(gradient, expected - tilt)
+    np.testing.assert_array_equal(curvature, same)
 
 
 def test_curvature_is_positive_where_nothing_is_charged():
