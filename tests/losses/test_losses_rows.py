@@ -24,6 +24,7 @@ from rocmax.losses import (
     PartialAUCRamp,
     PartialAUCStructural,
     PartialAUCTight,
+    WindowPairs,
 )
 
 # Rows and weights
@@ -205,6 +206,8 @@ def test_copies_compute_the_same(case, duplicate):
         PartialAUCStructural(0.05, 0.5),
         PartialAUCHinge(0.05, 0.5),
         PartialAUCRamp(0.05, 0.5),
+        WindowPairs("sigmoid", soft_tail=True),
+        WindowPairs("logistic", 0.05, 0.5),
     ],
     ids=lambda loss: type(loss).__name__,
 )
@@ -219,6 +222,8 @@ def test_memory_grows_with_rows_not_with_pairs(loss):
         if type(loss).convex:
             bound.smoothed(scores, 0.1)
             bound.curvature(scores, 1000)
+        if bound.has("gradient_and_curvature"):
+            bound.gradient_and_curvature(scores)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -12,6 +12,8 @@ DEFAULT_LOSS = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0)
 # Sum of the curvatures in the first round of the loss, per unit of weight. It makes limits on the sum of the curvatures
 # in a leaf comparable with those of the binary objective.
 _CURVATURE = 0.1
+# Sum of the curvatures below which all pairs are in order; a larger factor would overflow if they were not later on.
+_LEAST_CURVATURE = 1e-9
 
 
 class TreeObjective:
@@ -60,7 +62,8 @@ class TreeObjective:
             return self._binary(scores + self.offset)
         gradient, curvature = self._bound.gradient_and_curvature(scores)
         if self._factor is None:
-            self._factor = _CURVATURE * (self._bound.m + self._bound.n) / float(curvature.sum())
+            total = max(float(curvature.sum()), _LEAST_CURVATURE)
+            self._factor = _CURVATURE * (self._bound.m + self._bound.n) / total
         gradient *= self._factor
         curvature *= self._factor
         return gradient, curvature

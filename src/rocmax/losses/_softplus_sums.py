@@ -14,6 +14,8 @@ and 1,024 cells per unit, for :math:`k \le 2`. The second is faster for many row
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache, lru_cache
 from math import comb, factorial
 from typing import Any
 
@@ -28,10 +30,12 @@ _COARSE, _FINE = (5, 128), (3, 1024)
 _ROWS_PER_CELL = 100
 # Beyond this difference, S is 0 or x and its derivatives are 0 or 1 up to rounding error.
 _FAR = 40.0
-# Pairs that are evaluated at a time.
-_BLOCK = 1 << 18
+# Pairs and rows that are processed at a time.
+_PAIRS, _ROWS = 1 << 18, 1 << 15
 # Evaluating a pair costs about as much as this fraction of a cell, and a grid has a fixed cost in pairs.
 _PAIRS_PER_CELL, _PAIRS_OF_GRID = 40, 50_000
+# Kernels up to this length are kept for the next call, about 20 MB in total.
+_KEPT_LENGTH = 1 << 15
 # A larger grid would take too much memory.
 _MOST_CELLS = 1 << 21
 
@@ -50,6 +54,7 @@ def softplus(order: int, x: Array) -> Array:
     return np.asarray(_derivative(order - 1)(q))
 
 
+@cache
 def _derivative(order: int) -> np.poly1d:
     """Return a derivative of the sigmoid function as a polynomial in its value."""
     result = np.poly1d([1.0, 0.0])
@@ -125,34 +130,48 @@ class _Grid:
         density: int,
     ) -> None:
         self.pos, self.neg = pos, neg
-        self._terms, self._width, self._size = terms, 1.0 / density, int((high - low) * density) + 1
+        self._terms, self._size = terms, int((high - low) * density) + 1
+        self._low, self._density = low, density
         self._length = 1 << (2 * self._size - 1).bit_length()
-        self._pos_place, self._neg_place = (self._place(scores, low, density) for scores in (pos, neg))
-        self._pos_moments = self._moments(self._pos_place, pos_weight)
-        self._neg_moments = self._moments(self._neg_place, neg_weight)
+        self._pos_moments = self._moments(pos, pos_weight)
+        self._neg_moments = self._moments(neg, neg_weight)
 
     def of_positives(self, order: int) -> Array:
-        return _polynomial(self._local(order, self._neg_moments, 1.0), *self._pos_place)
+        return self._evaluated(self._local(order, self._neg_moments, 1.0), self.pos)
 
     def of_negatives(self, order: int) -> Array:
-        return _polynomial(self._local(order, self._pos_moments, -1.0), *self._neg_place)
+        return self._evaluated(self._local(order, self._pos_moments, -1.0), self.neg)
 
-    def _place(self, scores: Array, low: float, density: int) -> tuple[Index, Array]:
+    def _place(self, scores: Array) -> tuple[Index, Array]:
         """Return the cell of each score, and its position relative to the centre of the cell in widths of a cell."""
-        at = (scores - low) * density
+        at = (scores - self._low) * self._density
         cell = at.astype(np.intp)
         np.minimum(cell, self._size - 1, out=cell)
         at -= cell
         at -= 0.5
         return cell, at
 
-    def _moments(self, place: tuple[Index, Array], weight: Array) -> list[Any]:
+    def _moments(self, scores: Array, weight: Array) -> list[Any]:
         """Return the transforms of the moments of the sources in each cell."""
-        cell, u = place
-        found = []
-        for power in range(self._terms):
-            weight = weight * u if power else weight
-            found.append(np.fft.rfft(np.bincount(cell, weight, minlength=self._size), self._length))
+        found = np.zeros((self._terms, self._size))
+        for rows in blocks(scores.size):
+            cell, u = self._place(scores[rows])
+            part = weight[rows]
+            for power in range(self._terms):
+                part = part * u if power else part
+                found[power] += np.bincount(cell, part, minlength=self._size)
+        return [np.fft.rfft(row, self._length) for row in found]
+
+    def _evaluated(self, coefficients: Array, scores: Array) -> Array:
+        """Return the polynomials of the cells at the scores."""
+        found = np.empty(scores.size)
+        for rows in blocks(scores.size):
+            cell, u = self._place(scores[rows])
+            part = coefficients[-1].take(cell)
+            for row in coefficients[-2::-1]:
+                part *= u
+                part += row.take(cell)
+            found[rows] = part
         return found
 
     def _local(self, order: int, moments: list[Any], sign: float) -> Array:
@@ -160,12 +179,7 @@ class _Grid:
 
         ``sign`` is that of the source in ``z_j - s_i``.
         """
-        # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
-        distance = np.arange(self._length, dtype=np.float64)
-        distance[self._length // 2 :] -= self._length
-        unit = sign * self._width
-        x = unit * distance
-        kernels = [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(self._terms)]
+        kernels = _kernels(order, sign, self._length, self._terms, self._density)
         sums = []
         for b in range(self._terms):
             terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(self._terms - b))
@@ -173,18 +187,34 @@ class _Grid:
         return np.array(sums)
 
 
-def _polynomial(coefficients: Array, cell: Index, u: Array) -> Array:
-    found: Array = coefficients[-1][cell]
-    for row in coefficients[-2::-1]:
-        found *= u
-        found += row[cell]
-    return found
+def _kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
+    """Return the conjugate transforms of the terms of the expansion, as functions of the distance in cells."""
+    make = _kept_kernels if length <= _KEPT_LENGTH else _new_kernels
+    return make(order, sign, length, terms, density)
+
+
+def _new_kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
+    # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
+    distance = np.arange(length, dtype=np.float64)
+    distance[length // 2 :] -= length
+    unit = sign / density
+    x = unit * distance
+    return [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(terms)]
+
+
+# The length is a power of two, so the rounds of a fit need few different ones.
+_kept_kernels = lru_cache(maxsize=16)(_new_kernels)
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Split rows into blocks whose arrays fit into the cache."""
+    return (slice(start, start + _ROWS) for start in range(0, size, _ROWS))
 
 
 def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: float) -> Array:
     """Return ``sum_j weight_j S^(order)(sign * (source_j - target_i))`` for each target, pair by pair."""
     found = np.empty(targets.size)
-    rows = max(1, _BLOCK // sources.size)
+    rows = max(1, _PAIRS // sources.size)
     for start in range(0, targets.size, rows):
         block = slice(start, start + rows)
         found[block] = softplus(order, sign * (sources - targets[block, None])) @ weight

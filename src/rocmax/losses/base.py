@@ -257,6 +257,11 @@ class Tilted(BoundLoss):
         """Return the curvature of the base loss; the affine function adds none."""
         return self._base.curvature(scores, count, width)
 
+    def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
+        """Return the gradient of the tilted loss, and the curvature of the base loss."""
+        gradient, curvature = self._base.gradient_and_curvature(scores)
+        return gradient - self._tilt, curvature
+
     def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
         tilted = value - float(self._tilt @ np.asarray(scores, dtype=np.float64)) + self._constant
         return tilted, gradient - self._tilt

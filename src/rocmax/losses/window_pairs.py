@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike
 
 from rocmax._typing import Array
 from rocmax._window import check_window, window_end
-from rocmax.losses._softplus_sums import SoftplusSums
-from rocmax.losses._sorted import Pieces, charged, cut, prefix
-from rocmax.losses.base import BoundLoss, Loss
+from rocmax.losses._softplus_sums import SoftplusSums, blocks, softplus
+from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
 # Order of the derivative of the softplus function that is the charge of a pair.
 _SMOOTH = {"logistic": 0, "sigmoid": 1}
 _SURROGATES = (*_SMOOTH, "squared_hinge")
 # Least curvature of a row, relative to the mean per unit of weight, and in absolute terms.
 _LEAST, _TINY = 1e-10, 1e-100
-# From this number of rows on, ranks of a soft tail are computed from rounded scores; cells per unit, and their limit.
-_MANY, _RANK_DENSITY, _RANK_CELLS = 50_000, 1 << 14, 1 << 18
+# Difference of scores beyond which the logistic function has hardly any curvature.
+_FLAT = 10.0
+# From this number of rows on, ranks of a soft tail are computed from rounded scores, if they spread over few units.
+_MANY, _RANK_DENSITY, _RANK_SPAN = 50_000, 1 << 14, 64.0
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,14 @@ class WindowPairs(Loss):
 
     The squared hinge is exact in O(N log N), by sorting and prefix sums. No such form exists for the other two. For few
     pairs their sums are evaluated pair by pair; otherwise by expansions on a grid with 128 cells per unit of the
-    scaled scores, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-12, which is
-    comparable to rounding error. Gaps between scores are shortened where this does not change the sums. Only if the
-    scores spread over more than 16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N)
-    memory.
+    scaled scores or more, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-10.
+    Gaps between scores are shortened where this does not change the sums. Only if the scores spread over more than
+    16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N) memory.
 
     For a soft tail of the sigmoid and 50,000 rows or more, ``gradient_and_curvature``, which is for boosting, does not
-    sort the rows: negatives in the same of at most 262,144 equal intervals of the scores, none shorter than
-    ``scale / 16384``, count as tied. The relative error of a weight :math:`v_j` is at most the share of the negatives
-    in an interval among those up to it; weights in the window are exact. ``value_and_gradient`` is not rounded.
+    sort the rows: negatives in the same interval of length ``scale / 16384`` count as tied, unless the scores spread
+    over more than ``64 * scale``. The relative error of a weight :math:`v_j` is at most the share of the negatives in
+    its interval among those up to it; weights in the window are exact. ``value_and_gradient`` is not rounded.
 
     The diagonal curvature is that of the Hessian with constant weights :math:`v_j`, for the two convex surrogates. For
     the sigmoid it is the absolute gradient divided by ``scale``, an upper bound because
@@ -109,6 +111,16 @@ class WindowPairs(Loss):
         if not (0 < self.scale < np.inf):
             raise ValueError(f"scale must be a finite number > 0; got {self.scale!r}")
 
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the total weight of the pairs."""
+        b = window_end(n, self.max_fpr)
+        return m * (float(_soft_rank(np.array(n), b)) if self.soft_tail else b - window_end(n, self.min_fpr))
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+        """Scale the cuts of a convex loss."""
+        convex = self.surrogate != "sigmoid" and self.min_fpr == 0
+        return grow_pairs(self.sum_scale, offset, growth) if convex else None
+
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundWindowPairs:
         """Bind the loss to labels and weights."""
         return BoundWindowPairs(y, sample_weight, self)
@@ -134,13 +146,23 @@ class BoundWindowPairs(BoundLoss):
         super().__init__(y, sample_weight)
         self.loss = loss
         self.a, self.b = window_end(self.n, loss.min_fpr), window_end(self.n, loss.max_fpr)
-        self.held = float(self._soft_rank(np.array(self.n))) if loss.soft_tail else self.b - self.a
+        self.held = loss.sum_scale(self.m, self.n) / self.m  # total weight of the negatives
         self._uniform = bool((self.weight == 1.0).all())
+        many = self.n_samples >= _MANY and bool(self.weight.all())
+        self._has_cells = many and loss.soft_tail and loss.surrogate == "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
+        self.has_kinks = self.convex and not loss.soft_tail and self.b < self.n
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
-        pieces, sums = self._sums(scores, value=True)
+        return self.smoothed(scores, 0.0)
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Return an affine minorant in which the selection of the negatives is smoothed over ``width``.
+
+        Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant.
+        """
+        pieces, sums = self._sums(scores, value=True, width=width if self.has_kinks else 0.0)
         assert sums.value is not None
         value = float(self.positive_weight @ sums.value) / (self.m * self.held)
         return value, self._rows(pieces, -sums.pos_slope, sums.neg_slope, self.loss.scale)
@@ -151,7 +173,7 @@ class BoundWindowPairs(BoundLoss):
         For a soft tail of the sigmoid and many rows, ranks are computed from rounded scores, see :class:`WindowPairs`.
         """
         s = self._checked(scores)
-        if self.loss.soft_tail and self.loss.surrogate == "sigmoid" and self.n_samples >= _MANY and self.weight.all():
+        if self._has_cells and np.ptp(s) < _RANK_SPAN * self.loss.scale:
             gradient = self._gradient_by_cells(s)
         else:
             pieces, sums = self._sums(s, bend=True)
@@ -170,14 +192,7 @@ class BoundWindowPairs(BoundLoss):
         """Return the gradient of the sigmoid with a soft tail, without sorting: negatives in a cell count as tied."""
         z = s / self.loss.scale
         # All rows are in the same arrays, because selecting the negatives would take longer than the sums.
-        weight = self.weight * self.is_negative
-        low, high = float(z.min()), float(z.max())
-        n_cells = min(_RANK_CELLS, int((high - low) * _RANK_DENSITY) + 1)
-        cell = ((z - low) * ((n_cells - 0.5) / max(high - low, _TINY))).astype(np.intp)
-        held: Array = np.bincount(cell, weight, minlength=n_cells).astype(np.float64, copy=False)
-        # Cells in ascending order of the scores, ranks from the top.
-        share = -np.diff(self._soft_rank(prefix(held[::-1])[::-1]))
-        weight *= np.divide(share, held, out=np.zeros(n_cells), where=held > 0)[cell]
+        weight = self._tail_weights(z)
         sums = SoftplusSums(z[self.positive], z, self.positive_weight, weight)
         norm = self.m * self.held * self.loss.scale
         gradient = sums.of_negatives(2)
@@ -185,6 +200,22 @@ class BoundWindowPairs(BoundLoss):
         gradient /= norm
         gradient[self.positive] = self.positive_weight * sums.of_positives(2) / -norm
         return gradient
+
+    def _tail_weights(self, z: Array) -> Array:
+        """Return the weights of the negatives in a soft tail, 0 for positives, if those in a cell count as tied."""
+        low, high = float(z.min()), float(z.max())
+        n_cells = int((high - low) * _RANK_DENSITY) + 1
+        weight: Array = self.weight * self.is_negative
+        cell = np.empty(z.size, dtype=np.int32)
+        for rows in blocks(z.size):
+            cell[rows] = (z[rows] - low) * _RANK_DENSITY
+        held: Array = np.bincount(cell, weight, minlength=n_cells).astype(np.float64, copy=False)
+        # Cells in ascending order of the scores, ranks from the top.
+        share = -np.diff(_soft_rank(prefix(held[::-1])[::-1], self.b))
+        share = np.divide(share, held, out=np.zeros(n_cells), where=held > 0)
+        for rows in blocks(z.size):
+            weight[rows] *= share.take(cell[rows])
+        return weight
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return the parts of the sum on the windows [0, b] and [0, a]."""
@@ -199,8 +230,47 @@ class BoundWindowPairs(BoundLoss):
         return parts[0], parts[1]
 
     def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method; the sigmoid has no ``split``."""
-        return super().has(method) and not (method == "split" and self.loss.surrogate == "sigmoid")
+        """Return whether this loss implements an optional method; some are for convex surrogates only."""
+        return super().has(method) and not (method in ("split", "curvature") and self.loss.surrogate == "sigmoid")
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Sample pairs by their second derivative, and pairs of negatives at the end of the window.
+
+        The selection of negatives has a kink where the score equals that of rank ``b``; its curvature is the density of
+        negatives there times their covariance, which is half the mean outer product of their differences.
+        """
+        if not self.has("curvature"):
+            return super().curvature(scores, count, width)
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = self._pieces(s, width if self.has_kinks else 0.0)
+        inside = prefix(pieces.window_row_weights())
+        low, high = _bend_range(self.loss.surrogate)
+        bands = [np.searchsorted(-pieces.row_score, self.loss.scale * end - pos, side="left") for end in (low, high)]
+        i, j, mass = sample_bands(self.positive_weight, bands[0], bands[1], inside, count)
+        unit = self.m * self.held * self.loss.scale**2 * max(i.size, 1)
+        bend = _second_derivative(self.loss.surrogate, (pieces.row_score[j] - pos[i]) / self.loss.scale)
+        pairs = Pairs(self.positive[i], pieces.rows[j], bend * (mass / unit))
+        if not self.has_kinks:
+            return pairs
+        at_end = self._selection_pairs(s, float(pieces.score[pieces.stop - 1]), width, max(count // 2, 1))
+        return Pairs(*(np.concatenate(column) for column in zip(pairs, at_end, strict=True)))
+
+    def _selection_pairs(self, s: Array, end: float, width: float, count: int) -> Pairs:
+        """Sample pairs of negatives close to the end of the window."""
+        pos = s[self.positive]
+        spread = float(np.sqrt(pos.var() + s[self.negative].var()))
+        half = max(0.2 * spread, width / 2)
+        band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
+        if band.size < 2:
+            return no_pairs()
+        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
+        line = prefix(self.weight[band])
+        drawn = band[systematic(line, count)]
+        slope = _slope(self.loss.surrogate, (end - pos) / self.loss.scale)
+        jump = float(self.positive_weight @ slope) / (self.m * self.held * self.loss.scale)
+        partner = np.roll(drawn, int(0.6180339887498949 * count))
+        return Pairs(drawn, partner, np.full(count, jump * line[-1] / (4 * half * count)))
 
     def _rows(self, pieces: Pieces, of_positives: Array, of_pieces: Array, unit: float) -> Array:
         """Return one coefficient per row, from sums per positive and per piece in the window."""
@@ -214,9 +284,11 @@ class BoundWindowPairs(BoundLoss):
             pieces.row_coefficients(inside),
         )
 
-    def _sums(self, scores: ArrayLike, *, value: bool = False, bend: bool = False) -> tuple[Pieces, _Sums]:
+    def _sums(
+        self, scores: ArrayLike, *, value: bool = False, bend: bool = False, width: float = 0.0
+    ) -> tuple[Pieces, _Sums]:
         s = self._checked(scores)
-        pieces = self._pieces(s)
+        pieces = self._pieces(s, width)
         inside = slice(pieces.start, pieces.stop)
         pos, neg = s[self.positive] / self.loss.scale, pieces.score[inside] / self.loss.scale
         if self.loss.surrogate == "squared_hinge":
@@ -232,15 +304,31 @@ class BoundWindowPairs(BoundLoss):
             sums.of_negatives(2) if bend else None,
         )
 
-    def _pieces(self, s: Array) -> Pieces:
+    def _pieces(self, s: Array, width: float) -> Pieces:
         if not self.loss.soft_tail:
-            return cut(s, self, self.a, self.b)
+            return cut(s, self, self.a, self.b, width=width)
         pieces = cut(s, self, 0.0, self.n)
-        return replace(pieces, weight=np.diff(self._soft_rank(prefix(pieces.weight))))
+        return replace(pieces, weight=np.diff(_soft_rank(prefix(pieces.weight), self.b)))
 
-    def _soft_rank(self, rank: Array) -> Array:
-        """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
-        return np.where(rank <= self.b, rank, self.b * (1.0 + np.log(np.maximum(rank, self.b) / self.b)))
+
+def _soft_rank(rank: Array, b: float) -> Array:
+    """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
+    total: Array = np.minimum(rank, b) + b * np.log(np.maximum(rank, b) / b)
+    return total
+
+
+def _slope(surrogate: str, x: Array) -> Array:
+    """Return the derivative of a convex charge in ``x``, the score of the negative minus that of the positive."""
+    return softplus(1, x) if surrogate == "logistic" else 2.0 * np.maximum(1.0 + x, 0.0)
+
+
+def _second_derivative(surrogate: str, x: Array) -> Array:
+    return softplus(2, x) if surrogate == "logistic" else np.full(x.size, 2.0)
+
+
+def _bend_range(surrogate: str) -> tuple[float, float]:
+    """Return the range of ``-x`` outside of which the second derivative is zero or negligible."""
+    return (-_FLAT, _FLAT) if surrogate == "logistic" else (-np.inf, 1.0)
 
 
 def _squared_hinge_sums(pos: Array, neg: Array, pos_weight: Array, neg_weight: Array) -> _Sums:
