@@ -54,7 +54,7 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
     names = _names(X)
     unknown = [name for name in chosen if name not in names]
     if unknown:
-        raise ValueError(f"categorical_features must be names of columns of X; got {unknown[0]!r}")
+        raise ValueError(f"categorical_features must be names of columns of X; got {str(unknown[0])!r}")
     return sorted({names.index(name) for name in chosen})
 
 

@@ -155,8 +155,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     Notes
     -----
     A sample weight multiplies the loss of a row. It is not the same as copies of the row, because ``min_samples_leaf``,
-    the folds and the random subsets count rows. Only a single model with given ``max_leaf_nodes`` and ``n_estimators``,
-    the logistic loss and ``min_samples_leaf=1`` treats a weight as a number of copies.
+    the folds and the random subsets count rows. Only a single model of XGBoost with given ``max_leaf_nodes`` and
+    ``n_estimators`` and the logistic loss treats a weight as a number of copies.
 
     Examples
     --------
