@@ -76,7 +76,7 @@ def test_sparse_rows():
 def test_what_cannot_be_exported():
     frame = payments(300)
     model, about = fitted(frame[["amount"]], frame["label"].to_numpy(), "fraud", "lightgbm", (0.0, 0.2))
-    with pytest.raises(ValueError, match=r"must be a linear model .* got LGBMClassifier"):
+    with pytest.raises(ValueError, match=r"must be a linear or boosted model .* got LGBMClassifier"):
         to_onnx(model, about)
     named = frame[["amount"]].rename(columns={"amount": "score"})
     model, about = fitted(named, frame["label"].to_numpy(), "fraud", "auc", (0.0, 0.2))

@@ -34,7 +34,7 @@ def predict_plain(trees, X):
         for node in trees.root:
             while trees.left[node] >= 0:
                 left = goes_left(trees, node, float(row[trees.feature[node]]))
-                node = trees.left[node] if left else trees.right[node]  # noqa: PLW2901
+                node = trees.left[node] if left else trees.right[node]
             total += trees.value[node]
         scores.append(total)
     return np.array(scores)

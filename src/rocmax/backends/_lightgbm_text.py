@@ -24,7 +24,7 @@ _HEADER = {
     "num_tree_per_iteration": "1",
     "label_index": "0",
     "max_feature_idx": r"[0-9]{1,9}",
-    "objective": r"binary sigmoid:[0-9.e+-]+|custom",
+    "objective": r"binary sigmoid:(0\.0*)?[1-9][0-9]{0,8}(\.[0-9]{1,20})?|custom",
     "feature_names": r"[!-~]+( [!-~]+)*",
     "monotone_constraints": r"(-1|0|1)( (-1|0|1))*",
     "feature_infos": r"[\[\]0-9.:e+n\-ao]+( [\[\]0-9.:e+n\-ao]+)*",
@@ -157,9 +157,7 @@ class _Blocks:
             raise ValueError(f"{name} must be finite numbers")
         return found
 
-    def _values(
-        self, name: str, counts: Ints, pattern: str, read: Callable[[str], Any], kind: type
-    ) -> NDArray[Any]:
+    def _values(self, name: str, counts: Ints, pattern: str, read: Callable[[str], Any], kind: type) -> NDArray[Any]:
         """Return the values of one line of all trees, of which the tree i must have counts[i]."""
         values = [tree.get(name, "") for tree in self.lines]
         found = np.array([value.count(" ") + 1 if value else 0 for value in values], dtype=np.int64)

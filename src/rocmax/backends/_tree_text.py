@@ -87,5 +87,7 @@ def check_tree_model(state: Any) -> None:
         raise ValueError(f"a tree model must have the fields {', '.join(_FIELDS)}")
     for name, kind in _FIELDS.items():
         if type(state[name]) is not kind:
-            raise ValueError(f"{name} of a tree model must be of type {kind.__name__}; got {type(state[name]).__name__}")
+            raise ValueError(
+                f"{name} of a tree model must be of type {kind.__name__}; got {type(state[name]).__name__}"
+            )
     read_trees(state["engine"], state["text"], state["n_features"])

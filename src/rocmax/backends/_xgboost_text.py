@@ -29,6 +29,7 @@ _TREE = (*_NODE_NUMBERS, *_NODE_INTEGERS, *_SETS, "id", "tree_param")
 _TREE_PARAM = ("num_deleted", "num_feature", "num_nodes", "size_leaf_vector")
 _NO_PARENT = 2**31 - 1
 _MAX_FEATURES = 10_000_000
+_MAX_SINGLE = float(np.finfo(np.float32).max)
 _MAX_NODES = 2**31 - 1
 # XGBoost stores each set as bits up to its largest category: limits of a category and of the bits of all sets.
 _MAX_CATEGORY = 2**24
@@ -107,7 +108,7 @@ def _integers(name: str, value: Any) -> Ints:
 
 def _numbers(name: str, value: Any) -> Array:
     found = np.array(_array(name, value, float), dtype=np.float64)
-    if not np.all(np.abs(found) <= np.finfo(np.float32).max):
+    if not np.all(np.abs(found) <= _MAX_SINGLE):
         raise ValueError(f"{name} must be finite in single precision")
     return found
 
@@ -155,7 +156,7 @@ def _decimal(name: str, value: Any) -> np.float32:
     if not isinstance(value, str) or not re.fullmatch(rf"{pattern}|\[{pattern}\]", value):
         raise ValueError(f"{name} must be a number; got {str(value)[:40]!r}")
     found = float(value.strip("[]"))
-    if abs(found) > np.finfo(np.float32).max:
+    if abs(found) > _MAX_SINGLE:
         raise ValueError(f"{name} must be finite in single precision; got {value}")
     return np.float32(found)
 
