@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
+from rocmax._packages import need
 from rocmax._typing import Array
 from rocmax.backends._onnx_graph import Graph
 from rocmax.backends._tree_text import read_trees
@@ -149,11 +150,13 @@ def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[tuple[list[str],
     # The fitted transformer itself encodes them: it knows about missing, empty and infrequent strings.
     known = [sorted({"", *(str(value) for value in own if isinstance(value, str))}) for own in categories]
     rows = max(len(names) for names in known) + 1
-    table = np.full((rows, len(known)), "", dtype=object)
+    table: Any = np.full((rows, len(known)), "", dtype=object)
     for place, names in enumerate(known):
         unknown = max(names, key=len) + "?"
         table[: len(names), place] = names
         table[len(names) :, place] = unknown
+    if hasattr(step, "feature_names_in_"):
+        table = need("pandas").DataFrame(table, columns=step.feature_names_in_)
     values = np.asarray(step.transform(table), dtype=np.float64)
     return [(names, values[: len(names) + 1, place]) for place, names in enumerate(known)]
 

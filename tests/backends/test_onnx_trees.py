@@ -1,0 +1,171 @@
+"""ONNX graphs of boosted trees give the scores and labels of the model, in onnxruntime."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from helpers.tree_models import ENGINES, engine_scores, table, tree_text
+from rocmax.backends.onnx import to_onnx
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+
+
+class StandIn:
+    """Fitted attributes of a boosted classifier."""
+
+    def __init__(self, engine, n_models, pos_label, categorical):
+        self.engine, self.n_models, self.pos_label, self.categorical = engine, n_models, pos_label, categorical
+
+    def fit(self, X, y, **params):
+        self.classes_ = np.unique(y)
+        self.n_features_in_ = X.shape[1]
+        self.categories_ = {j: np.unique(X[~np.isnan(X[:, j]), j]) for j in self.categorical}
+        self.sign = 1 if self.classes_[1] == self.pos_label else -1
+        coded, seen = self.coded(X), (y == self.pos_label).astype(int)
+        self.models_ = [
+            SimpleNamespace(
+                engine=self.engine,
+                n_features=X.shape[1],
+                text=tree_text(self.engine, coded[i:], seen[i:], categorical=self.categorical, **params),
+            )
+            for i in range(self.n_models)
+        ]
+        self.threshold_ = 0.125
+        return self
+
+    def coded(self, X):
+        X = X.copy()
+        for j, categories in self.categories_.items():
+            same = X[:, [j]] == categories
+            X[:, j] = np.where(same.any(axis=1), same.argmax(axis=1), np.nan)
+        return X
+
+    def decision_function(self, X):
+        scores = [engine_scores(m.engine, m.text, self.coded(X), self.categorical) for m in self.models_]
+        return self.sign * (np.mean(scores, axis=0) - self.threshold_)
+
+
+def frame(n, seed=0):
+    X, y = table(seed, n, 90)
+    rng = np.random.default_rng(seed)
+    found = pd.DataFrame(X[:, :3], columns=["a", "b", "c c"])
+    found.insert(1, "city", [f"town {int(v)}" if v == v else None for v in X[:, 3]])
+    found["shop"] = rng.choice(["x", "y", "", "z"], n)
+    return found, np.where(y == 1, "fraud", "ok")
+
+
+def preprocessing(names, max_categories=None):
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=np.nan, max_categories=max_categories, dtype=np.float64
+    )
+    fill = [
+        SimpleImputer(missing_values=none, strategy="constant", fill_value="(missing)") for none in (np.nan, None, "")
+    ]
+    numbers, texts = (
+        [i for i, name in enumerate(names) if (name in ("city", "shop")) == text] for text in (False, True)
+    )
+    return ColumnTransformer([("numbers", "passthrough", numbers), ("texts", make_pipeline(*fill, encoder), texts)])
+
+
+def feed(X):
+    return {
+        name: X[[name]].to_numpy() if X[name].dtype.kind == "f" else X[[name]].fillna("").to_numpy(dtype=object)
+        for name in X.columns
+    }
+
+
+def run(model, about, inputs):
+    session = onnxruntime.InferenceSession(to_onnx(model, about).SerializeToString())
+    return session.run(["score", "label"], inputs)
+
+
+ABOUT = {"positive": "fraud", "negative": "ok", "features": {}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("pos_label", ["fraud", "ok"])
+@pytest.mark.parametrize("max_categories", [None, 20])
+def test_mixed_tables(engine, pos_label, max_categories):
+    X, y = frame(500)
+    steps = preprocessing(X.columns, max_categories).fit(X)
+    model = StandIn(engine, 3, pos_label, [3, 4]).fit(steps.transform(X), y, rounds=20)
+    new, _ = frame(300, 1)
+    new.loc[:20, "city"] = "unseen"
+    new.loc[10:30, "shop"] = "unseen"
+    scores, labels = run(Pipeline([("table", steps), ("model", model)]), ABOUT, feed(new))
+    # classes_ are fraud and ok: decisions above zero are ok
+    expected = -model.decision_function(steps.transform(new))
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12 if engine == "lightgbm" else 1e-5)
+    assert labels.tolist() == np.where(expected > 0, "fraud", "ok").tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_thresholds_of_splits_and_tiny_numbers(engine):
+    X, y = table(2)
+    labels = np.where(y == 1, "fraud", "ok")
+    model = StandIn(engine, 1, "fraud", [3]).fit(X, labels, rounds=30)
+    from rocmax.backends._tree_text import read_trees
+
+    thresholds = read_trees(engine, model.models_[0].text, 4).threshold
+    chosen = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], (600, 3))
+    new = np.tile(X, (6, 1))[:600]
+    new[:, :3] = np.concatenate([chosen[:200], np.nextafter(chosen[200:400], 9), np.nextafter(chosen[400:], -9)])
+    new[::7, 0], new[::11, 1] = 1e-36, -1e-35
+    names = ["a", "b", "c", "d"]
+    pipeline = Pipeline([("table", ColumnTransformer([("numbers", "passthrough", [0, 1, 2, 3])])), ("model", model)])
+    pipeline.named_steps["table"].fit(pd.DataFrame(X, columns=names))
+    scores, _ = run(pipeline, ABOUT, {name: new[:, [i]] for i, name in enumerate(names)})
+    expected = -model.decision_function(new)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12 if engine == "lightgbm" else 1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_matrices_and_trees_of_one_leaf(engine):
+    X, y = table(3)
+    labels = np.where(y == 1, "fraud", "ok")
+    about = ABOUT | {"features": None}
+    for rows in (X[:, :3], np.ones((300, 2))):
+        model = StandIn(engine, 2, "ok", []).fit(rows, labels)
+        pipeline = Pipeline([("table", FunctionTransformer().fit(rows)), ("model", model)])
+        wrapped = SimpleNamespace(estimator_=pipeline, threshold_=0.5)
+        scores, _ = run(wrapped, about, {"X": rows})
+        np.testing.assert_allclose(scores, -model.decision_function(rows) - 0.5, rtol=0, atol=1e-5)
+
+
+def test_nan_without_a_missing_direction():
+    X, y = table(4)
+    labels = np.where(y == 1, "fraud", "ok")
+    model = StandIn("lightgbm", 1, "fraud", []).fit(X[:, :3], labels, use_missing=False)
+    pipeline = Pipeline([("table", FunctionTransformer().fit(X)), ("model", model)])
+    scores, _ = run(pipeline, ABOUT | {"features": None}, {"X": X[:, :3]})
+    np.testing.assert_allclose(scores, -model.decision_function(X[:, :3]), rtol=0, atol=1e-12)
+
+
+def test_what_cannot_be_exported():
+    X, y = frame(200)
+    numbers = X[["a", "b"]]
+    model = StandIn("lightgbm", 1, "fraud", []).fit(numbers.to_numpy(), y, zero_as_missing=True, rounds=30)
+    steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(numbers)
+    with pytest.raises(ValueError, match=r"zero must not be a missing value .* in column '[ab]'"):
+        to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
+    steps = ColumnTransformer([("numbers", StandardScaler(), [0, 1])]).fit(numbers)
+    with pytest.raises(ValueError, match="column 'a' has StandardScaler"):
+        to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
+    steps = ColumnTransformer([("texts", OneHotEncoder(), [0])]).fit(X[["shop"]])
+    with pytest.raises(ValueError, match="column 'shop' has OneHotEncoder"):
+        to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
+    named = numbers.rename(columns={"a": "label"})
+    steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(named)
+    model = StandIn("lightgbm", 1, "fraud", []).fit(named.to_numpy(), y)
+    with pytest.raises(ValueError, match="rename the column 'label'"):
+        to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
