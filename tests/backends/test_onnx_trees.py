@@ -89,6 +89,13 @@ def run(model, about, inputs):
     return session.run(["score", "label"], inputs)
 
 
+def of_numbers(X, model):
+    """Pipeline of a model whose columns are numbers with the names x0, x1, ..."""
+    names = [f"x{i}" for i in range(X.shape[1])]
+    steps = ColumnTransformer([("numbers", "passthrough", list(range(X.shape[1])))])
+    return Pipeline([("table", steps.fit(pd.DataFrame(X, columns=names))), ("model", model)])
+
+
 ABOUT = {"positive": "fraud", "negative": "ok", "features": {}}
 
 
@@ -121,10 +128,7 @@ def test_thresholds_of_splits_and_tiny_numbers(engine):
     new = np.tile(X, (6, 1))[:600]
     new[:, :3] = np.concatenate([chosen[:200], np.nextafter(chosen[200:400], 9), np.nextafter(chosen[400:], -9)])
     new[::7, 0], new[::11, 1] = 1e-36, -1e-35
-    names = ["a", "b", "c", "d"]
-    pipeline = Pipeline([("table", ColumnTransformer([("numbers", "passthrough", [0, 1, 2, 3])])), ("model", model)])
-    pipeline.named_steps["table"].fit(pd.DataFrame(X, columns=names))
-    scores, _ = run(pipeline, ABOUT, {name: new[:, [i]] for i, name in enumerate(names)})
+    scores, _ = run(of_numbers(X, model), ABOUT, {f"x{i}": new[:, [i]] for i in range(4)})
     expected = -model.decision_function(new)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12 if engine == "lightgbm" else 1e-5)
 
@@ -151,6 +155,14 @@ def test_nan_without_a_missing_direction():
     np.testing.assert_allclose(scores, -model.decision_function(X[:, :3]), rtol=0, atol=1e-12)
 
 
+def test_versions_that_compute_wrong_scores_do_not_load_categories():
+    X, y = table(5)
+    labels = np.where(y == 1, "fraud", "ok")
+    for columns, categorical, version in ((4, [3], 12), (3, [], 8)):
+        model = StandIn("lightgbm", 1, "fraud", categorical).fit(X[:, :columns], labels, rounds=10)
+        assert to_onnx(of_numbers(X[:, :columns], model), ABOUT).ir_version == version
+
+
 def test_what_cannot_be_exported():
     X, y = frame(200)
     numbers = X[["a", "b"]]
@@ -164,6 +176,10 @@ def test_what_cannot_be_exported():
     steps = ColumnTransformer([("texts", OneHotEncoder(), [0])]).fit(X[["shop"]])
     with pytest.raises(ValueError, match="column 'shop' has OneHotEncoder"):
         to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
+    X4, y4 = table(6)
+    model = StandIn("lightgbm", 1, "fraud", [3]).fit(X4, np.where(y4 == 1, "fraud", "ok"))
+    with pytest.raises(ValueError, match="columns of a matrix must be numbers for export; column 3 has categories"):
+        to_onnx(Pipeline([("table", FunctionTransformer().fit(X4)), ("model", model)]), ABOUT | {"features": None})
     named = numbers.rename(columns={"a": "label"})
     steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(named)
     model = StandIn("lightgbm", 1, "fraud", []).fit(named.to_numpy(), y)

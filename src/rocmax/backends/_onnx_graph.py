@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rocmax import __version__
 from rocmax._typing import Array
 
-OPSET = 18
+OPSET, IR_VERSION = 18, 8
 
 
 class Graph:
@@ -24,10 +24,15 @@ class Graph:
         Names of the inputs.
     ml_opset : int
         Version of the operators of ai.onnx.ml.
+
+    Attributes
+    ----------
+    ir_version : int
+        Version of the file format, which may be increased so that older runtimes refuse the graph.
     """
 
     def __init__(self, onnx: Any, columns: set[str], ml_opset: int) -> None:
-        self.onnx, self.ml_opset = onnx, ml_opset
+        self.onnx, self.ml_opset, self.ir_version = onnx, ml_opset, IR_VERSION
         # Internal values have a prefix that no column name has.
         self.prefix = "rocmax."
         while any(name.startswith(self.prefix) for name in columns):
@@ -67,8 +72,9 @@ class Graph:
         graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
         versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", self.ml_opset)]
         model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
-        model.ir_version = 8
-        self.onnx.checker.check_model(model)
+        model.ir_version = IR_VERSION
+        self.onnx.checker.check_model(model)  # refuses versions that are newer than its own
+        model.ir_version = self.ir_version
         return model
 
     def text_values(self, place: int, name: str, categories: list[str], values: Array) -> str:

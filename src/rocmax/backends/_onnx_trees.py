@@ -18,6 +18,9 @@ from rocmax.backends._trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, 
 # TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
 # TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
 TREE_OPSET = 5
+# onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
+# graphs of this version of the file format either.
+_IR_VERSION_OF_SETS = 12
 _AT_MOST_MODE, _BELOW_MODE, _MEMBER_MODE = 0, 1, 6
 _SUM, _NO_TRANSFORM = 1, 0
 
@@ -83,6 +86,8 @@ def read_boosted(table: Any, classifier: Any) -> Boosted:
 def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     """Add the inputs and the trees to a graph and return the mean score of the models."""
     double, single = build.onnx.TensorProto.DOUBLE, build.onnx.TensorProto.FLOAT
+    if one_matrix and boosted.codes:
+        raise ValueError(f"columns of a matrix must be numbers for export; column {min(boosted.codes)} has categories")
     if one_matrix:
         matrix = build.input("X", len(boosted.columns))
     else:
@@ -96,6 +101,8 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
         size = build.node("Abs", [matrix], "size")
         near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(tiny))], "near_zero")
         matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), matrix], "cleared")
+    if any(trees.category.size for trees in boosted.ensembles):
+        build.ir_version = _IR_VERSION_OF_SETS
     total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
     constant = sum(trees.constant for trees in boosted.ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")

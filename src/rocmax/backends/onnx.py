@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
@@ -145,16 +146,15 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
         names = [str(i) for i in range(coef.size)]
         return _Linear(names, np.zeros(coef.size), coef / table.scale_, {}, constant)
     columns = {name: _column_names(table, chosen) for name, _, chosen in table.transformers_}
-    if other := {name: chosen for name, chosen in columns.items() if name not in ("numbers", "texts") and chosen}:
-        name = next(iter(other.values()))[0]
-        raise ValueError(
-            "numbers must be standardized for export, as in linear models; additive models, with splines or indicators "
-            f"of missing values as for the column {name!r}, cannot be exported"
-        )
     numbers, texts = columns["numbers"], columns["texts"]
     weights, fill = np.zeros(0), np.zeros(0)
     if numbers:
         imputer, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
+        if not isinstance(imputer, SimpleImputer):
+            raise ValueError(
+                "numbers must be imputed and standardized for export; additive models cannot be exported: the column "
+                f"{numbers[0]!r} has {type(imputer).__name__}"
+            )
         fill, weights = imputer.statistics_, coef[: len(numbers)] / scaler.scale_
         constant -= float(weights @ scaler.mean_)
     values = _category_values(table.named_transformers_["texts"].steps, coef[len(numbers) :]) if texts else []
