@@ -12,51 +12,41 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from helpers.tree_models import ENGINES, engine_scores, table, tree_text
+import rocmax
+from helpers.tree_models import ENGINES, table, tree_text
+from rocmax.backends._tree_text import read_trees
 from rocmax.backends.onnx import to_onnx
+from rocmax.estimators import TreeModel
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
 
 
-class StandIn:
-    """Fitted attributes of a boosted classifier."""
+def boosted(engine, pos_label, categorical, n_models=1, rounds=20, **more):
+    return rocmax.BoostedClassifier(
+        engine=engine,
+        objective="binary",
+        max_leaf_nodes=6,
+        n_estimators=rounds,
+        n_models=n_models,
+        categorical_features=categorical,
+        pos_label=pos_label,
+        random_state=0,
+        n_jobs=1,
+        **more,
+    )
 
-    def __init__(self, engine, n_models, pos_label, categorical):
-        self.engine, self.n_models, self.pos_label, self.categorical = engine, n_models, pos_label, categorical
 
-    def fit(self, X, y, **params):
-        self.classes_ = np.unique(y)
-        self.n_features_in_ = X.shape[1]
-        self.categories_ = {j: np.unique(X[~np.isnan(X[:, j]), j]) for j in self.categorical}
-        self.sign = 1 if self.classes_[1] == self.pos_label else -1
-        coded, seen = self.coded(X), (y == self.pos_label).astype(int)
-        self.models_ = [
-            SimpleNamespace(
-                engine=self.engine,
-                n_features=X.shape[1],
-                text=tree_text(self.engine, coded[i:], seen[i:], categorical=self.categorical, **params),
-            )
-            for i in range(self.n_models)
-        ]
-        self.threshold_ = 0.125
-        return self
-
-    def coded(self, X):
-        X = X.copy()
-        for j, categories in self.categories_.items():
-            same = X[:, [j]] == categories
-            X[:, j] = np.where(same.any(axis=1), same.argmax(axis=1), np.nan)
-        return X
-
-    def decision_function(self, X):
-        scores = [engine_scores(m.engine, m.text, self.coded(X), self.categorical) for m in self.models_]
-        return self.sign * (np.mean(scores, axis=0) - self.threshold_)
+def with_trees(model, X, y, **params):
+    """Replace the trees of a fitted model by those of LightGBM with other parameters."""
+    text = tree_text("lightgbm", X, y, categorical=(), **params)
+    model.models_ = [TreeModel("lightgbm", text, X.shape[1])]
+    return model
 
 
 def frame(n, seed=0):
-    X, y = table(seed, n, 90)
+    X, y = table(seed, n, 40)
     rng = np.random.default_rng(seed)
     found = pd.DataFrame(X[:, :3], columns=["a", "b", "c c"])
     found.insert(1, "city", [f"town {int(v)}" if v == v else None for v in X[:, 3]])
@@ -103,13 +93,15 @@ ABOUT = {"positive": "fraud", "negative": "ok", "features": {}}
 @pytest.mark.parametrize("pos_label", ["fraud", "ok"])
 @pytest.mark.parametrize("max_categories", [None, 20])
 def test_mixed_tables(engine, pos_label, max_categories):
-    X, y = frame(500)
+    X, y = frame(2000)
     steps = preprocessing(X.columns, max_categories).fit(X)
-    model = StandIn(engine, 3, pos_label, [3, 4]).fit(steps.transform(X), y, rounds=20)
+    model = boosted(engine, pos_label, [3, 4], 3).fit(steps.transform(X), y)
     new, _ = frame(300, 1)
     new.loc[:20, "city"] = "unseen"
     new.loc[10:30, "shop"] = "unseen"
-    scores, labels = run(Pipeline([("table", steps), ("model", model)]), ABOUT, feed(new))
+    pipeline = Pipeline([("table", steps), ("model", model)])
+    assert to_onnx(pipeline, ABOUT).ir_version == 12  # has splits by category
+    scores, labels = run(pipeline, ABOUT, feed(new))
     # classes_ are fraud and ok: decisions above zero are ok
     expected = -model.decision_function(steps.transform(new))
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12 if engine == "lightgbm" else 1e-5)
@@ -118,16 +110,16 @@ def test_mixed_tables(engine, pos_label, max_categories):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_thresholds_of_splits_and_tiny_numbers(engine):
-    X, y = table(2)
+    X, y = table(2, 1000, 20)
     labels = np.where(y == 1, "fraud", "ok")
-    model = StandIn(engine, 1, "fraud", [3]).fit(X, labels, rounds=30)
-    from rocmax.backends._tree_text import read_trees
-
-    thresholds = read_trees(engine, model.models_[0].text, 4).threshold
+    model = boosted(engine, "fraud", [3], rounds=30).fit(X, labels)
+    trees = read_trees(engine, model.models_[0].text, 4)
+    thresholds = trees.threshold
     chosen = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], (600, 3))
-    new = np.tile(X, (6, 1))[:600]
+    new = X[:600].copy()
     new[:, :3] = np.concatenate([chosen[:200], np.nextafter(chosen[200:400], 9), np.nextafter(chosen[400:], -9)])
     new[::7, 0], new[::11, 1] = 1e-36, -1e-35
+    assert (trees.category.size > 0, trees.left.size > 300) == (True, True)
     scores, _ = run(of_numbers(X, model), ABOUT, {f"x{i}": new[:, [i]] for i in range(4)})
     expected = -model.decision_function(new)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12 if engine == "lightgbm" else 1e-5)
@@ -139,7 +131,7 @@ def test_matrices_and_trees_of_one_leaf(engine):
     labels = np.where(y == 1, "fraud", "ok")
     about = ABOUT | {"features": None}
     for rows in (X[:, :3], np.ones((300, 2))):
-        model = StandIn(engine, 2, "ok", []).fit(rows, labels)
+        model = boosted(engine, "ok", None, 2).fit(rows, labels)
         pipeline = Pipeline([("table", FunctionTransformer().fit(rows)), ("model", model)])
         wrapped = SimpleNamespace(estimator_=pipeline, threshold_=0.5)
         scores, _ = run(wrapped, about, {"X": rows})
@@ -149,24 +141,26 @@ def test_matrices_and_trees_of_one_leaf(engine):
 def test_nan_without_a_missing_direction():
     X, y = table(4)
     labels = np.where(y == 1, "fraud", "ok")
-    model = StandIn("lightgbm", 1, "fraud", []).fit(X[:, :3], labels, use_missing=False)
+    model = boosted("lightgbm", "fraud", None).fit(X[:, :3], labels)
+    with_trees(model, X[:, :3], y, use_missing=False)
     pipeline = Pipeline([("table", FunctionTransformer().fit(X)), ("model", model)])
     scores, _ = run(pipeline, ABOUT | {"features": None}, {"X": X[:, :3]})
     np.testing.assert_allclose(scores, -model.decision_function(X[:, :3]), rtol=0, atol=1e-12)
 
 
 def test_versions_that_compute_wrong_scores_do_not_load_categories():
-    X, y = table(5)
+    X, y = table(5, 1000, 20)
     labels = np.where(y == 1, "fraud", "ok")
-    for columns, categorical, version in ((4, [3], 12), (3, [], 8)):
-        model = StandIn("lightgbm", 1, "fraud", categorical).fit(X[:, :columns], labels, rounds=10)
+    for columns, categorical, version in ((4, [3], 12), (3, None, 8)):
+        model = boosted("lightgbm", "fraud", categorical).fit(X[:, :columns], labels)
         assert to_onnx(of_numbers(X[:, :columns], model), ABOUT).ir_version == version
 
 
 def test_what_cannot_be_exported():
     X, y = frame(200)
     numbers = X[["a", "b"]]
-    model = StandIn("lightgbm", 1, "fraud", []).fit(numbers.to_numpy(), y, zero_as_missing=True, rounds=30)
+    model = boosted("lightgbm", "fraud", None).fit(numbers.to_numpy(), y)
+    with_trees(model, numbers.to_numpy(), y == "fraud", zero_as_missing=True, rounds=30)
     steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(numbers)
     with pytest.raises(ValueError, match=r"zero must not be a missing value .* in column '[ab]'"):
         to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
@@ -177,11 +171,11 @@ def test_what_cannot_be_exported():
     with pytest.raises(ValueError, match="column 'shop' has OneHotEncoder"):
         to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)
     X4, y4 = table(6)
-    model = StandIn("lightgbm", 1, "fraud", [3]).fit(X4, np.where(y4 == 1, "fraud", "ok"))
+    model = boosted("lightgbm", "fraud", [3]).fit(X4, np.where(y4 == 1, "fraud", "ok"))
     with pytest.raises(ValueError, match="columns of a matrix must be numbers for export; column 3 has categories"):
         to_onnx(Pipeline([("table", FunctionTransformer().fit(X4)), ("model", model)]), ABOUT | {"features": None})
     named = numbers.rename(columns={"a": "label"})
     steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(named)
-    model = StandIn("lightgbm", 1, "fraud", []).fit(named.to_numpy(), y)
+    model = boosted("lightgbm", "fraud", None).fit(named.to_numpy(), y)
     with pytest.raises(ValueError, match="rename the column 'label'"):
         to_onnx(Pipeline([("table", steps), ("model", model)]), ABOUT)

@@ -214,7 +214,7 @@ XGBOOST_DAMAGE = [
     ((*MODEL, "gbtree_model_param", "num_parallel_tree"), "2", "num_parallel_tree must be 1; got '2'"),
     ((*MODEL, "tree_info"), [0, 0, 0, 0, 1], "tree_info must be 0 for each tree"),
     ((*MODEL, "iteration_indptr"), [0, 5], "iteration_indptr must be 0, 1, 2"),
-    ((*MODEL, "cats", "enc"), [{}], "cats must have no entries"),
+    ((*MODEL, "cats"), {"enc": [{}], "feature_segments": [], "sorted_idx": []}, "cats must have no entries"),
     ((*TREE, "id"), 1, "id of tree 0 must be 0; got 1"),
     ((*TREE, "tree_param", "num_nodes"), "9999999", r"num_nodes must be \d+; got '9999999'"),
     ((*TREE, "tree_param", "size_leaf_vector"), "2", "size_leaf_vector must be 0 or 1; got '2'"),
@@ -230,8 +230,13 @@ XGBOOST_DAMAGE = [
     ((*TREE, "split_type"), lambda values: [*values[:-1], 1], "split_type must be 0 for leaves"),
     ((*TREE, "split_type"), first(2), "split_type must be from 0 to 1; got 2"),
     ((*TREE, "default_left"), first(2), "default_left must be from 0 to 1; got 2"),
-    ((*TREE, "split_conditions"), first(1e39), "split_conditions must be finite in single precision"),
-    ((*TREE, "split_conditions"), first(float("nan")), "numbers must be finite; got NaN"),
+    (
+        (*TREE, "split_conditions"),
+        lambda values: [*values[:-1], 1e39],
+        "split_conditions must be finite in single precision",
+    ),
+    ((*TREE, "base_weights"), first(float("nan")), "base_weights must be finite in single precision"),
+    ((*TREE, "base_weights"), first(float("inf")), "numbers must be finite; got Infinity"),
     ((*TREE, "sum_hessian"), lambda values: values[:-1], r"sum_hessian of tree 0 must be an array of \d+ values"),
     ((*TREE, "categories"), first(-1), "categories must be from 0 to 16777215; got -1"),
     ((*TREE, "categories"), first(2**24), "categories must be from 0 to 16777215; got 16777216"),
@@ -246,12 +251,7 @@ XGBOOST_DAMAGE = [
     ("path", "value", "message"), XGBOOST_DAMAGE, ids=[f"{p[-1]}-{m[:30]}" for p, _, m in XGBOOST_DAMAGE]
 )
 def test_damaged_text_of_xgboost(texts, path, value, message):
-    if path[-1] == "more":
-        model = json.loads(texts["xgboost"])
-        model["learner"]["more"] = value
-        text = json.dumps(model)
-    else:
-        text = edited(texts["xgboost"], path, value)
+    text = edited(texts["xgboost"], path, value)
     with pytest.raises(ValueError, match=f"the xgboost trees are damaged: .*{message}"):
         read_trees("xgboost", text, 4)
 

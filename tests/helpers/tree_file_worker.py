@@ -1,8 +1,8 @@
 """Program that loads mutated files of a boosted model, and uses those that load.
 
 It is a process of its own, so that a crash of LightGBM or XGBoost is seen by its exit code.
-Arguments: the model file, "text" or "schema", a seed and the number of mutations. Prints the numbers of refused and of
-accepted files as JSON.
+Arguments: model files. Prints the numbers of refused and of accepted files, for changes of the text and of the schema,
+as JSON.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from helpers.model_files import odd_edit, rewrite
 from helpers.tree_models import table
 from helpers.tree_mutations import mutate, resized
 from rocmax.model_io import ModelFileError
+
+# Kinds of changes, and their numbers.
+TASKS = (("text", 300), ("schema", 100))
 
 
 def change_texts(change):
@@ -65,8 +68,9 @@ def use(model, X):
     return model.feature_importances_
 
 
-def main(path, kind, seed, n):
-    rng, out, X = np.random.default_rng(seed), Path(path).with_suffix(f".{kind}"), table(9)[0]
+def mutated(path, kind, n):
+    """Load n mutations of a file and return what happened."""
+    rng, out, X = np.random.default_rng(1), Path(path).with_suffix(f".{kind}"), table(9)[0]
     counts = {"refused": 0, "accepted": 0, "failed": 0}
     for _ in range(n):
         rewrite(Path(path), out, text_edit(rng) if kind == "text" else schema_edit(rng))
@@ -84,8 +88,8 @@ def main(path, kind, seed, n):
             if kind == "text":
                 raise
             counts["failed"] += 1
-    print(json.dumps(counts))
+    return counts
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    print(json.dumps([mutated(path, *task) for path in sys.argv[1:] for task in TASKS]))

@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 
 from rocmax._typing import Array
-from rocmax.backends._trees import BELOW, IN_SET, NAN_IS_MISSING, Ints, Trees, check_range, check_structure, within
+from rocmax.backends._trees import (
+    BELOW,
+    IN_SET,
+    NAN_IS_MISSING,
+    Bools,
+    Ints,
+    Trees,
+    check_range,
+    check_structure,
+    within,
+)
 
 # Objectives, and whether base_score is a probability. A custom objective is stored under the name of the default.
 _OBJECTIVES = {"binary:logistic": True, "binary:logitraw": False, "reg:squarederror": False}
@@ -61,7 +71,7 @@ def read_xgboost(text: str, n_features: int) -> Trees:
     if n_features > _MAX_FEATURES:
         raise ValueError(f"n_features must be at most {_MAX_FEATURES}; got {n_features}")
     try:
-        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_read_constant)
     except RecursionError:
         raise ValueError("the model must be JSON without deep nesting") from None
     model = _object("the model", content, ("learner", "version"))
@@ -80,8 +90,11 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"numbers must be finite; got {name}")
+def _read_constant(name: str) -> float:
+    # Before version 3.1, splits by category have the threshold NaN.
+    if name != "NaN":
+        raise ValueError(f"numbers must be finite; got {name}")
+    return float("nan")
 
 
 def _object(name: str, value: Any, keys: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -106,8 +119,11 @@ def _integers(name: str, value: Any) -> Ints:
         raise ValueError(f"{name} must be integers of 64 bits") from None
 
 
-def _numbers(name: str, value: Any) -> Array:
+def _numbers(name: str, value: Any, ignored: Bools | None = None) -> Array:
+    """Return finite numbers; those that are ignored become 0."""
     found = np.array(_array(name, value, float), dtype=np.float64)
+    if ignored is not None:
+        found[ignored] = 0.0
     if not np.all(np.abs(found) <= _MAX_SINGLE):
         raise ValueError(f"{name} must be finite in single precision")
     return found
@@ -206,9 +222,9 @@ class _Nodes:
         self._check_sizes(name)
         return _integers(name, list(chain.from_iterable(tree[name] for tree in self.found)))
 
-    def numbers(self, name: str) -> Array:
+    def numbers(self, name: str, ignored: Bools | None = None) -> Array:
         self._check_sizes(name)
-        return _numbers(name, list(chain.from_iterable(tree[name] for tree in self.found)))
+        return _numbers(name, list(chain.from_iterable(tree[name] for tree in self.found)), ignored)
 
     def _check_sizes(self, name: str) -> None:
         for place, (tree, size) in enumerate(zip(self.found, self.sizes, strict=True)):
@@ -228,7 +244,8 @@ class _Nodes:
         check_range("default_left", to_left, 0, 2)
         for name in ("base_weights", "loss_changes", "sum_hessian"):
             self.numbers(name)
-        condition, by_set = self.numbers("split_conditions"), kind == 1
+        by_set = kind == 1
+        condition = self.numbers("split_conditions", by_set)
         if np.any(by_set & ~split):
             raise ValueError("split_type must be 0 for leaves")
         sizes, category = self._sets(np.flatnonzero(by_set))
