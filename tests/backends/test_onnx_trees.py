@@ -15,8 +15,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 import rocmax
 from helpers.tree_models import ENGINES, table, tree_text
 from rocmax.backends._tree_text import read_trees
-from rocmax.backends.onnx import to_onnx
+from rocmax.backends.onnx import export_file, to_onnx
 from rocmax.estimators import TreeModel
+from rocmax.model_io import FACTS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("lightgbm")
@@ -146,6 +147,17 @@ def test_nan_without_a_missing_direction():
     pipeline = Pipeline([("table", FunctionTransformer().fit(X)), ("model", model)])
     scores, _ = run(pipeline, ABOUT | {"features": None}, {"X": X[:, :3]})
     np.testing.assert_allclose(scores, -model.decision_function(X[:, :3]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_model_files_are_exported(tmp_path, engine):
+    X, y = frame(400)
+    model = Pipeline([("table", preprocessing(X.columns)), ("model", boosted(engine, "fraud", [3, 4]))]).fit(X, y)
+    rocmax.save(model, tmp_path / "m.rocmax", about=dict.fromkeys(FACTS) | ABOUT)
+    export_file(tmp_path / "m.rocmax", tmp_path / "m.onnx")
+    scores, labels = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(["score", "label"], feed(X))
+    np.testing.assert_allclose(scores, -model.decision_function(X), rtol=0, atol=1e-5)
+    assert labels.tolist() == model.predict(X).tolist()
 
 
 def test_versions_that_compute_wrong_scores_do_not_load_categories():

@@ -199,6 +199,7 @@ XGBOOST_DAMAGE = [
     (("learner",), [], "learner must be a JSON object; got list"),
     (("learner", "more"), 1, "learner must have the keys attributes, "),
     (("learner", "attributes"), {"a": 1}, "attributes must be a JSON object of strings"),
+    (("learner", "feature_names"), ["a", "b", "c", "d"], "feature_names must be empty"),
     (("learner", "feature_types"), ["q"], "feature_types must have 0 or 4 values; got 1"),
     (("learner", "feature_types"), ["q", "q", "q", "z"], "feature_types must be float, i, int, q or c; got 'z'"),
     (("learner", "objective", "name"), "multi:softmax", "objective must be one of binary:logistic, "),

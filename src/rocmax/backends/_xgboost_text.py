@@ -139,9 +139,10 @@ def _check_columns(learner: dict[str, Any], n_features: int) -> None:
     attributes = learner["attributes"]
     if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
         raise ValueError("attributes must be a JSON object of strings")
-    for name in ("feature_names", "feature_types"):
-        if len(_array(name, learner[name], str)) not in (0, n_features):
-            raise ValueError(f"{name} must have 0 or {n_features} values; got {len(learner[name])}")
+    if learner["feature_names"] != []:
+        raise ValueError("feature_names must be empty: columns have no names in tree models")
+    if len(_array("feature_types", learner["feature_types"], str)) not in (0, n_features):
+        raise ValueError(f"feature_types must have 0 or {n_features} values; got {len(learner['feature_types'])}")
     if wrong := set(learner["feature_types"]) - {"float", "i", "int", "q", "c"}:
         raise ValueError(f"feature_types must be float, i, int, q or c; got {wrong.pop()[:40]!r}")
 
