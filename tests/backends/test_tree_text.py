@@ -204,6 +204,8 @@ XGBOOST_DAMAGE = [
     (("learner", "feature_types"), ["q", "q", "q", "z"], "feature_types must be float, i, int, q or c; got 'z'"),
     (("learner", "objective", "name"), "multi:softmax", "objective must be one of binary:logistic, "),
     (("learner", "gradient_booster", "name"), "dart", "gradient_booster must be gbtree; got 'dart'"),
+    (("learner", "objective", "reg_loss_param", "scale_pos_weight"), "-1", "scale_pos_weight must be at least 0"),
+    ((*TREE, "sum_hessian"), first(0.0), "sum_hessian must be above 0 for splits"),
     ((*PARAM, "num_feature"), "5", "num_feature must be 4; got '5'"),
     ((*PARAM, "num_class"), "3", "num_class must be 0 or 1; got '3'"),
     ((*PARAM, "num_target"), "2", "num_target must be 1; got '2'"),

@@ -158,7 +158,8 @@ def _constant(learner: dict[str, Any], n_features: int) -> float:
     if not isinstance(objective["name"], str) or objective["name"] not in _OBJECTIVES:
         raise ValueError(f"objective must be one of {', '.join(_OBJECTIVES)}; got {str(objective['name'])[:40]!r}")
     loss = _object("reg_loss_param", objective["reg_loss_param"], ("scale_pos_weight",))
-    _decimal("scale_pos_weight", loss["scale_pos_weight"])
+    if _decimal("scale_pos_weight", loss["scale_pos_weight"]) < 0:
+        raise ValueError(f"scale_pos_weight must be at least 0; got {loss['scale_pos_weight']}")
     score = _decimal("base_score", parameters["base_score"])
     if not _OBJECTIVES[objective["name"]]:
         return float(score)
@@ -243,8 +244,11 @@ class _Nodes:
         check_range("split_indices", feature, 0, self.n_features)
         check_range("split_type", kind, 0, 2)
         check_range("default_left", to_left, 0, 2)
-        for name in ("base_weights", "loss_changes", "sum_hessian"):
+        for name in ("base_weights", "loss_changes"):
             self.numbers(name)
+        # Contributions divide by it.
+        if np.any(self.numbers("sum_hessian")[split] <= 0):
+            raise ValueError("sum_hessian must be above 0 for splits")
         by_set = kind == 1
         condition = self.numbers("split_conditions", by_set)
         if np.any(by_set & ~split):
