@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -14,6 +13,7 @@ import pytest
 import scipy.sparse
 
 import rocmax
+from helpers.model_files import odd_edit, rewrite, unzipped, zipped
 from rocmax import _decompression as _unpack
 from rocmax._decompression import unpack_limit
 from rocmax.model_io import ModelFileError, load_with_facts
@@ -29,31 +29,6 @@ def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "m.rocmax"
     rocmax.save(rocmax.AUCClassifier().fit(*rows()), path, about={"seed": 1})
     return path
-
-
-def unzipped(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def zipped(members, method=zipfile.ZIP_DEFLATED):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", method) as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
-    return content.getvalue()
-
-
-def rewrite(path, out, change, method=zipfile.ZIP_DEFLATED):
-    """Change the members of the inner archive, with a header whose checksum fits."""
-    members = unzipped(path.read_bytes())
-    inner = unzipped(members["model.skops"])
-    change(inner)
-    members["model.skops"] = zipped(inner, method)
-    header = json.loads(members["rocmax.json"])
-    header["sha256"] = hashlib.sha256(members["model.skops"]).hexdigest()
-    out.write_bytes(zipped({**members, "rocmax.json": json.dumps(header)}, zipfile.ZIP_STORED))
-    return out
 
 
 def same_or_refused(path, saved):
@@ -152,34 +127,13 @@ def test_nesting_beyond_any_depth(saved, tmp_path):
         rocmax.load(tmp_path / "n.rocmax")
 
 
-ODD = [None, True, -1, 2**70, 1e308, "", "numpy", "os.system", [], [[]], {}, {"file": "x"}]
-
-
-def nodes(value):
-    """All dicts and lists in a schema, with the keys or places in them."""
-    found, waiting = [], [value]
-    while waiting:
-        node = waiting.pop()
-        places = list(node) if isinstance(node, dict) else range(len(node))
-        found += [(node, place) for place in places]
-        waiting += [node[place] for place in places if isinstance(node[place], dict | list)]
-    return found
-
-
 def test_edits_of_the_schema(saved, tmp_path):
     """With a checksum that fits, a file may hold another model; everything else is a ModelFileError."""
     rng, path, refused = np.random.default_rng(1), tmp_path / "m.rocmax", 0
 
     def edit(inner):
         schema = json.loads(inner["schema.json"])
-        node, place = (found := nodes(schema))[rng.integers(len(found))]
-        if rng.random() < 0.3 and isinstance(node, dict):
-            del node[place]
-        elif rng.random() < 0.3:
-            other, key = found[rng.integers(len(found))]
-            node[place] = json.loads(json.dumps(other[key]))
-        else:
-            node[place] = ODD[rng.integers(len(ODD))]
+        odd_edit(schema, rng)
         inner["schema.json"] = json.dumps(schema).encode()
 
     for _ in range(150):

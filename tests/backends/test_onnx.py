@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import rocmax
 from helpers.tables import payments
@@ -76,11 +78,23 @@ def test_sparse_rows():
 def test_what_cannot_be_exported():
     frame = payments(300)
     model, about = fitted(frame[["amount"]], frame["label"].to_numpy(), "fraud", "lightgbm", (0.0, 0.2))
-    with pytest.raises(ValueError, match=r"must be a linear model .* got LGBMClassifier"):
+    with pytest.raises(ValueError, match=r"must be a linear or boosted model .* got LGBMClassifier"):
         to_onnx(model, about)
     named = frame[["amount"]].rename(columns={"amount": "score"})
     model, about = fitted(named, frame["label"].to_numpy(), "fraud", "auc", (0.0, 0.2))
     with pytest.raises(ValueError, match="rename the column 'score'"):
+        to_onnx(model, about)
+
+
+def test_additive_models_cannot_be_exported():
+    frame = payments(300)
+    model, about = fitted(frame[["amount"]].fillna(0), frame["label"].to_numpy(), "fraud", "auc", (0.0, 0.2))
+    table = getattr(model, "estimator_", model).named_steps["table"]
+    splines = make_pipeline(SplineTransformer(), StandardScaler())
+    table.transformers_ = [(name, splines if name == "numbers" else step, c) for name, step, c in table.transformers_]
+    with pytest.raises(
+        ValueError, match="additive models cannot be exported: the column 'amount' has SplineTransformer"
+    ):
         to_onnx(model, about)
 
 

@@ -1,4 +1,4 @@
-"""Export of linear models with their preprocessing to ONNX graphs."""
+"""Export of linear and boosted models with their preprocessing to ONNX graphs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from rocmax import __version__
 from rocmax._atomic import same_file, write_file
 from rocmax._packages import need
 from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import positive_index
+from rocmax.backends._onnx_graph import Graph
+from rocmax.backends._onnx_trees import TREE_OPSET, is_boosted, read_boosted, tree_scores
 from rocmax.model_io import load_fitted
 from rocmax.workflow.preprocessing import MISSING
 
 # The graph is built without skl2onnx, which maps scalers and linear classifiers to ONNX-ML operators in single
 # precision: its scores, and its decisions near the threshold, would differ from those of the model. It would also
 # require a converter for each estimator of rocmax. Here, scaling and threshold are part of one sum of doubles.
-OPSET, ML_OPSET = 18, 3
+ML_OPSET = 3
 
 
 class _Linear(NamedTuple):
@@ -54,7 +55,7 @@ def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) ->
 
 
 def to_onnx(model: Any, about: dict[str, Any]) -> Any:
-    """Return the ONNX graph of a linear model and its preprocessing.
+    """Return the ONNX graph of a linear or boosted model and its preprocessing.
 
     The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
     text as strings, with the empty string for missing values. A model fitted to svmlight data has one matrix ``X`` as
@@ -73,83 +74,53 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
         The graph.
     """
     onnx = _onnx()
+    pipeline = getattr(model, "estimator_", model)
+    classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
+    labels = [about["negative"], about["positive"]]
+    if isinstance(pipeline, Pipeline) and is_boosted(classifier):
+        return _boosted_graph(onnx, model, about)
     linear = _linear(model, about)
-    columns = {*linear.numbers, *linear.texts}
-    taken = {"score", "label"} & columns
+    build = Graph(onnx, _input_names([*linear.numbers, *linear.texts]), ML_OPSET)
+    terms = []
+    if linear.numbers:
+        terms.append(_number_term(build, linear, about["features"] is None))
+    terms += [build.text_values(i, name, *entry) for i, (name, entry) in enumerate(linear.texts.items())]
+    total = terms[0]
+    for step, term in enumerate(terms[1:]):
+        total = build.node("Add", [total, term], f"sum_{step}")
+    return build.finish(total, linear.constant, labels)
+
+
+def _boosted_graph(onnx: Any, model: Any, about: dict[str, Any]) -> Any:
+    pipeline = getattr(model, "estimator_", model)
+    classifier = pipeline.named_steps["model"]
+    boosted = read_boosted(pipeline.named_steps["table"], classifier)
+    one_matrix = about["features"] is None
+    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), TREE_OPSET)
+    mean = tree_scores(build, boosted, one_matrix)
+    # High scores of the trees indicate the class pos_label, which need not be the positive class.
+    sign = direction(positive_index(classifier.classes_, classifier.pos_label))
+    sign *= direction(positive_index(classifier.classes_, about["positive"]))
+    if sign < 0:
+        mean = build.node("Neg", [mean], "reversed")
+    constant = -sign * float(classifier.threshold_) - float(getattr(model, "threshold_", 0.0))
+    return build.finish(mean, constant, [about["negative"], about["positive"]])
+
+
+def _input_names(columns: list[str]) -> set[str]:
+    """Return the names of columns after checking that inputs can have them."""
+    names = set(columns)
+    taken = {"score", "label"} & names
     if taken:
         raise ValueError(
             f"ONNX inputs must not be named 'score' or 'label', which are outputs; rename the column {taken.pop()!r}"
         )
-    if "" in columns:
+    if "" in names:
         raise ValueError("ONNX inputs must have nonempty names; got a column named ''; rename it and fit again")
-    build = _Graph(onnx, columns)
-    terms = []
-    if linear.numbers:
-        terms.append(_number_term(build, linear, about["features"] is None))
-    terms += [_text_term(build, i, name, *entry) for i, (name, entry) in enumerate(linear.texts.items())]
-    total = terms[0]
-    for step, term in enumerate(terms[1:]):
-        total = build.node("Add", [total, term], f"sum_{step}")
-    shifted = build.node("Add", [total, build.constant("constant", np.array([linear.constant]))], "shifted")
-    shape = build.constant("flat", np.array([-1], dtype=np.int64))
-    score = build.output("Reshape", [shifted, shape], "score")
-    above = build.node("Greater", [score, build.constant("zero", np.array(0.0))], "above")
-    place = build.node("Cast", [above], "place", to=onnx.TensorProto.INT64)
-    names = build.strings("labels", [about["negative"], about["positive"]])
-    build.output("Gather", [names, place], "label")
-    return build.model()
+    return names
 
 
-class _Graph:
-    """Builder of a graph, which collects nodes, constants and inputs."""
-
-    def __init__(self, onnx: Any, columns: set[str]) -> None:
-        self.onnx = onnx
-        # Internal values have a prefix that no column name has.
-        self.prefix = "rocmax."
-        while any(name.startswith(self.prefix) for name in columns):
-            self.prefix += "_"
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.inputs: list[Any] = []
-
-    def node(self, kind: str, inputs: list[str], name: str, **attributes: Any) -> str:
-        return self.output(kind, inputs, self.prefix + name, **attributes)
-
-    def output(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"make_{output}", **attributes))
-        return output
-
-    def constant(self, name: str, value: NDArray[Any]) -> str:
-        self.constants.append(self.onnx.numpy_helper.from_array(value, self.prefix + name))
-        return self.prefix + name
-
-    def strings(self, name: str, values: list[str]) -> str:
-        encoded = [value.encode() for value in values]
-        kind = self.onnx.TensorProto.STRING
-        self.constants.append(self.onnx.helper.make_tensor(self.prefix + name, kind, [len(encoded)], encoded))
-        return self.prefix + name
-
-    def input(self, name: str, width: int, text: bool = False) -> str:
-        kind = self.onnx.TensorProto.STRING if text else self.onnx.TensorProto.DOUBLE
-        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, width]))
-        return name
-
-    def model(self) -> Any:
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        outputs = [
-            helper.make_tensor_value_info("score", types.DOUBLE, [None]),
-            helper.make_tensor_value_info("label", types.STRING, [None]),
-        ]
-        graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
-        versions = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
-        model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
-        model.ir_version = 8
-        self.onnx.checker.check_model(model)
-        return model
-
-
-def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
+def _number_term(build: Graph, linear: _Linear, one_matrix: bool) -> str:
     """Impute missing numbers and return the weighted sum."""
     if one_matrix:
         matrix = build.input("X", linear.weights.size)
@@ -160,25 +131,13 @@ def _number_term(build: _Graph, linear: _Linear, one_matrix: bool) -> str:
     return build.node("MatMul", [filled, build.constant("weights", linear.weights[:, np.newaxis])], "weighed")
 
 
-def _text_term(build: _Graph, place: int, name: str, categories: list[str], values: Array) -> str:
-    """Return the value of each category; the last one is for unknown categories."""
-    code = build.node(
-        "LabelEncoder",
-        [build.input(name, 1, text=True)],
-        f"code_{place}",
-        domain="ai.onnx.ml",
-        keys_strings=categories,
-        values_int64s=list(range(len(categories))),
-        default_int64=len(categories),
-    )
-    return build.node("Gather", [build.constant(f"values_{place}", values), code], f"value_{place}")
-
-
 def _linear(model: Any, about: dict[str, Any]) -> _Linear:
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
-        raise ValueError(f"the model must be a linear model of `rocmax fit`; got {type(classifier).__name__}")
+        raise ValueError(
+            f"the model must be a linear or boosted model of `rocmax fit`; got {type(classifier).__name__}"
+        )
     sign = direction(positive_index(classifier.classes_, about["positive"]))
     coef = sign * classifier.coef_[0]
     constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
@@ -191,6 +150,11 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
     weights, fill = np.zeros(0), np.zeros(0)
     if numbers:
         imputer, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
+        if not isinstance(imputer, SimpleImputer):
+            raise ValueError(
+                "numbers must be imputed and standardized for export; additive models cannot be exported: the column "
+                f"{numbers[0]!r} has {type(imputer).__name__}"
+            )
         fill, weights = imputer.statistics_, coef[: len(numbers)] / scaler.scale_
         constant -= float(weights @ scaler.mean_)
     values = _category_values(table.named_transformers_["texts"].steps, coef[len(numbers) :]) if texts else []

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from rocmax._packages import need
 from rocmax._typing import Array
+from rocmax.backends._tree_text import check_tree_model, shorten_text
 
 
 class TreeModel:
@@ -22,18 +23,24 @@ class TreeModel:
     engine : {"lightgbm", "xgboost"}
         Library that fitted the trees.
     text : str
-        The model: LightGBM's text format, or XGBoost's JSON format.
+        The model: LightGBM's text format, of which only the trees are kept, or XGBoost's JSON format.
     n_features : int
         Number of features.
     """
 
     def __init__(self, engine: str, text: str, n_features: int) -> None:
-        self.engine = engine
-        self.text = text
-        self.n_features = n_features
+        # What is fitted can be loaded again.
+        self.__setstate__({"engine": engine, "text": shorten_text(engine, text), "n_features": n_features})
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("engine", "text", "n_features")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Before the engine reads the text: a damaged model could end the process.
+        check_tree_model(state)
+        self.engine: str = state["engine"]
+        self.text: str = state["text"]
+        self.n_features: int = state["n_features"]
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the sum of the leaf values of each row, on the scale of log-odds.
@@ -50,6 +57,7 @@ class TreeModel:
         ndarray of shape (n_samples,)
             Scores in double precision.
         """
+        self._check_width(X)
         if self.engine == "lightgbm":
             scores = self._booster().predict(lightgbm_rows(X), raw_score=True, **_threads(n_jobs))
         else:
@@ -69,6 +77,7 @@ class TreeModel:
         ndarray of shape (n_samples, n_features + 1)
             Contributions, whose sum is the score.
         """
+        self._check_width(X)
         if self.engine == "lightgbm":
             found = self._booster().predict(lightgbm_rows(X), pred_contrib=True)
             found = found.toarray() if sparse.issparse(found) else found
@@ -84,6 +93,10 @@ class TreeModel:
         for name, gain in self._booster().get_score(importance_type="total_gain").items():
             found[int(name[1:])] = gain
         return found
+
+    def _check_width(self, X: Any) -> None:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
 
     def _booster(self) -> Any:
         if "_built" not in self.__dict__:

@@ -1,0 +1,59 @@
+"""Model files with changed content and a checksum that fits."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+
+
+def unzipped(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members, method=zipfile.ZIP_DEFLATED):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", method) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return content.getvalue()
+
+
+def rewrite(path, out, change, method=zipfile.ZIP_DEFLATED):
+    """Change the members of the inner archive, with a header whose checksum fits."""
+    members = unzipped(path.read_bytes())
+    inner = unzipped(members["model.skops"])
+    change(inner)
+    members["model.skops"] = zipped(inner, method)
+    header = json.loads(members["rocmax.json"])
+    header["sha256"] = hashlib.sha256(members["model.skops"]).hexdigest()
+    out.write_bytes(zipped({**members, "rocmax.json": json.dumps(header)}, zipfile.ZIP_STORED))
+    return out
+
+
+def nodes(value):
+    """All dicts and lists in a schema, with the keys or places in them."""
+    found, waiting = [], [value]
+    while waiting:
+        node = waiting.pop()
+        places = list(node) if isinstance(node, dict) else range(len(node))
+        found += [(node, place) for place in places]
+        waiting += [node[place] for place in places if isinstance(node[place], dict | list)]
+    return found
+
+
+ODD = [None, True, -1, 2**70, 1e308, "", "numpy", "os.system", [], [[]], {}, {"file": "x"}]
+
+
+def odd_edit(schema, rng):
+    """Delete, copy or replace one entry of a schema."""
+    node, place = (found := nodes(schema))[rng.integers(len(found))]
+    if rng.random() < 0.3 and isinstance(node, dict):
+        del node[place]
+    elif rng.random() < 0.3:
+        other, key = found[rng.integers(len(found))]
+        node[place] = json.loads(json.dumps(other[key]))
+    else:
+        node[place] = ODD[rng.integers(len(ODD))]
