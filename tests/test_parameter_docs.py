@@ -62,6 +62,10 @@ DIFFERENT = {
         "KMeansNystroem": "passes of k-means",
         "ScoreClassifier": "of the default solver only",
     },
+    ("rocmax", "measure"): {"BoostedClassifier": "no convex loss is minimized"},
+    ("rocmax", "min_samples_leaf"): {"BoostedClassifier": "of one engine only"},
+    ("rocmax", "n_estimators"): {"BoostedClassifier": "chosen by default"},
+    ("rocmax", "n_jobs"): {"BoostedClassifier": "threads of an engine, not of joblib"},
     ("rocmax", "average"): {"SOLAMClassifier": "weighted, from the first step on"},
     ("rocmax", "batch_size"): {"KMeansNystroem": "of k-means and of the kernel"},
     ("rocmax", "buffer_size"): {
@@ -72,12 +76,18 @@ DIFFERENT = {
     ("rocmax", "coef0"): {"KMeansNystroem": "kernels with other defaults"},
     ("rocmax", "confidence"): {"CBRClassifier": "of a pair, not of a limit"},
     ("rocmax", "constraint"): {"partial_auc_path": "never None, and explained there"},
-    ("rocmax", "cv"): {"FPRThresholdClassifier": "a held-out share or a fitted estimator too"},
+    ("rocmax", "cv"): {
+        "FPRThresholdClassifier": "a held-out share or a fitted estimator too",
+        "BoostedClassifier": "another default",
+    },
     ("rocmax", "degree"): {"KMeansNystroem": "kernels with other defaults"},
     ("rocmax", "gamma"): {"KMeansNystroem": "two more choices"},
     ("rocmax", "groups"): {"compare": "groups of rows, as in scikit-learn's splitters"},
     ("rocmax", "kernel"): {"KMeansNystroem": "all pairwise kernels of scikit-learn"},
-    ("rocmax", "learning_rate"): {"SOLAMClassifier": "another rule for auto"},
+    ("rocmax", "learning_rate"): {
+        "SOLAMClassifier": "another rule for auto",
+        "BoostedClassifier": "of the trees, not of steps",
+    },
     ("rocmax", "loss"): dict.fromkeys(
         (
             "AUCClassifier", "BreakEvenClassifier", "GMeanClassifier", "PartialAUCClassifier", "PrecisionAtKClassifier",

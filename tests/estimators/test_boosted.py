@@ -88,7 +88,7 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     found = model.cv_results_
     assert found["max_leaf_nodes"][:4] == [6, 15, 31, 63]
     best = int(np.argmax(found["mean_score"]))
-    # The recorded means are those of one number of rounds, the choice is by a moving average over several.
+    # The choice is by a moving average over several numbers of rounds, and by the logloss if scores are close.
     assert found["mean_score"][best] - found["mean_score"][found["max_leaf_nodes"].index(model.max_leaf_nodes_)] < 0.05
     assert model.used_objective_ in found["objective"]
 
@@ -152,6 +152,13 @@ def test_categories_by_name_position_and_mask_and_from_polars():
     fits.append(BoostedClassifier(**UNTUNED).fit(polars, y).decision_function(polars))
     for other in fits[1:]:
         assert np.array_equal(fits[0], other)
+
+
+def test_no_categories():
+    X, y = rings(200)
+    fits = [BoostedClassifier(categorical_features=none, **UNTUNED).fit(X, y) for none in ("from_dtype", None, [])]
+    assert [model.categories_ for model in fits] == [{}, {}, {}]
+    assert np.array_equal(fits[0].decision_function(X), fits[2].decision_function(X))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -272,6 +279,10 @@ def test_a_missing_engine_is_named_with_its_extra(engine, monkeypatch):
         ({"n_models": 0}, "n_models must be an integer > 0; got 0"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer > 0; got 0"),
         ({"categorical_features": "all"}, "categorical_features must be 'from_dtype', None or a list; got 'all'"),
+        (
+            {"categorical_features": [0.5]},
+            "categorical_features must be a list of positions, names or booleans; got [0.5]",
+        ),
         ({"categorical_features": [9]}, "categorical_features must be positions from 0 to 3; got 9"),
         ({"categorical_features": ["a"]}, "categorical_features must be names of columns of X; got 'a'"),
         ({"categorical_features": [True]}, "categorical_features must have one boolean for each of 4 features; got 1"),

@@ -36,10 +36,10 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
             raise ValueError(f"categorical_features must be 'from_dtype', None or a list; got {requested!r}")
         return [i for i, kind in enumerate(_dtypes(X)) if _is_categorical(kind)]
     n_features, chosen = _width(X), np.asarray(requested)
-    if chosen.ndim != 1 or chosen.dtype.kind not in "biuOUT":
-        raise ValueError(f"categorical_features must be a list of positions, names or booleans; got {requested!r}")
     if chosen.size == 0:
         return []
+    if chosen.ndim != 1 or chosen.dtype.kind not in "biuOUT":
+        raise ValueError(f"categorical_features must be a list of positions, names or booleans; got {requested!r}")
     if chosen.dtype.kind == "b":
         if chosen.size != n_features:
             raise ValueError(

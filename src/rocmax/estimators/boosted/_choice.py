@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from rocmax._validate import CHECKING, TrainingSet
 from rocmax.estimators._splits import Split
-from rocmax.estimators.boosted._search import Candidate, Folds, Plan
+from rocmax.estimators.boosted._search import Candidate, Choice, Folds, Plan, best_choice
 from rocmax.measures import Measure
 
 AUTO = "auto"
@@ -60,13 +60,13 @@ def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]
         return list(folds.split(data.positive, data.positive))
 
 
-def untried(max_leaf_nodes: int | str, n_estimators: int | str, objective: str, most: int) -> Candidate:
-    """Return the candidate without cross-validation."""
+def untried(max_leaf_nodes: int | str, n_estimators: int | str, objective: str, most: int) -> Choice:
+    """Return the choice without cross-validation."""
     size = _SIZE if max_leaf_nodes == AUTO else int(max_leaf_nodes)
     rounds = min(_ROUNDS, most) if n_estimators == AUTO else int(n_estimators)
     candidate = Candidate(size, max(1, round(_WARM_UP * rounds)) if objective == "window" else None)
-    candidate.rounds, candidate.scores = [rounds], [[np.nan]]
-    return candidate
+    candidate.rounds = [rounds]
+    return Choice(candidate, 0)
 
 
 def choose(
@@ -76,8 +76,8 @@ def choose(
     n_estimators: int | str,
     objective: str,
     measure: Measure,
-    report: Callable[[Candidate], None],
-) -> Candidate:
+    report: Callable[[Choice], None],
+) -> Choice:
     """Return the best size of the trees, number of rounds and objective.
 
     Parameters
@@ -91,26 +91,28 @@ def choose(
     measure : Measure
         The measure.
     report : callable
-        Called with each candidate that was tried.
+        Called with the best choice of each candidate that was tried.
 
     Returns
     -------
-    Candidate
-        The best candidate.
+    Choice
+        The best candidate and its number of rounds.
     """
     fixed = n_estimators != AUTO
     tried = []
     for size in _SIZES if max_leaf_nodes == AUTO else (int(max_leaf_nodes),):
         tried.append(folds.try_out(Candidate(size), plan.max_rounds, fixed))
-        report(tried[-1])
-    best = max(tried, key=lambda candidate: candidate.score)
+        report(best_choice(tried[-1:]))
+    best = best_choice(tried)
     if objective == "binary" or (objective == AUTO and not _is_narrow(measure)):
         return best
     warm_up = max(1, round(_WARM_UP * best.n_rounds))
     most = plan.max_rounds if fixed else round(_WINDOW_ROUNDS * best.n_rounds)
-    window = folds.try_out(Candidate(best.max_leaf_nodes, warm_up), most, fixed)
+    # The scores of the window objective are not log-odds, so its logloss decides nothing.
+    candidate = folds.try_out(Candidate(best.candidate.max_leaf_nodes, warm_up), most, fixed)
+    window = Choice(candidate, int(candidate.means.argmax()))
     report(window)
-    return window if objective == "window" or window.score > best.score else best
+    return window if objective == "window" or candidate.score > max(other.score for other in tried) else best
 
 
 def _is_narrow(measure: Measure) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 from rocmax._typing import Array, Bools
@@ -27,6 +28,8 @@ _LEAST_WINDOW = 0.1
 # Rounds between two evaluations, evaluations in a moving average, and rounds without a better score after which a
 # candidate is given up.
 _STEP, _AVERAGED, _PATIENCE = 10, 5, 100
+# Distance from the best score, in standard errors, within which the logloss decides.
+_CLOSE = 0.25
 
 
 def selection_score(measure: Measure) -> Score:
@@ -105,7 +108,8 @@ class Candidate:
     warm_up: int | None = None
     rounds: list[int] = field(default_factory=list)
     scores: list[list[float]] = field(default_factory=list)
-    held_out: list[Array] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    held_out: list[list[NDArray[np.float32]]] = field(default_factory=list)
 
     @property
     def objective(self) -> str:
@@ -115,23 +119,62 @@ class Candidate:
     @property
     def means(self) -> Array:
         """Mean score over the folds, by number of rounds, as a moving average over neighboring numbers of rounds."""
-        means, half = np.mean(self.scores, axis=1), _AVERAGED // 2
-        return np.convolve(np.pad(means, half, mode="edge"), np.full(_AVERAGED, 1 / _AVERAGED), mode="valid")
-
-    @property
-    def best(self) -> int:
-        """Index of the best number of rounds."""
-        return int(np.argmax(self.means))
+        return _moving_average(np.mean(self.scores, axis=1))
 
     @property
     def score(self) -> float:
-        """Mean score of the best number of rounds."""
-        return float(self.means[self.best])
+        """Largest mean score."""
+        return float(self.means.max())
+
+    @property
+    def best_rounds(self) -> int:
+        """Number of rounds with the largest mean score."""
+        return self.rounds[int(self.means.argmax())]
+
+
+class Choice(NamedTuple):
+    """A candidate and the position of its number of rounds."""
+
+    candidate: Candidate
+    step: int
 
     @property
     def n_rounds(self) -> int:
-        """Best number of rounds."""
-        return self.rounds[self.best]
+        """Number of rounds."""
+        return self.candidate.rounds[self.step]
+
+    @property
+    def scores(self) -> list[float]:
+        """Held-out score of each fold."""
+        return self.candidate.scores[self.step]
+
+    @property
+    def held_out(self) -> Array:
+        """Held-out scores of the rows of all folds."""
+        return np.concatenate(self.candidate.held_out[self.step]).astype(np.float64)
+
+
+def best_choice(tried: list[Candidate]) -> Choice:
+    """Return the size and number of rounds with the largest score; among those nearly as good, the lowest logloss.
+
+    Nearly as good means that the difference to the largest score is at most a quarter of the standard error of the
+    paired difference over the folds. The score depends on the top of the ranking only, the logloss on all rows.
+    """
+    top = max(tried, key=lambda candidate: candidate.score)
+    best = np.asarray(top.scores[int(top.means.argmax())])
+    found, lowest = Choice(top, int(top.means.argmax())), np.inf
+    for candidate in tried:
+        losses = _moving_average(np.asarray(candidate.losses))
+        for step, (mean, scores) in enumerate(zip(candidate.means, candidate.scores, strict=True)):
+            error = np.std(best - scores, ddof=1) / best.size**0.5 if best.size > 1 else 0.0
+            if top.score - mean <= _CLOSE * error and losses[step] < lowest:
+                found, lowest = Choice(candidate, step), losses[step]
+    return found
+
+
+def _moving_average(values: Array) -> Array:
+    half = _AVERAGED // 2
+    return np.convolve(np.pad(values, half, mode="edge"), np.full(_AVERAGED, 1 / _AVERAGED), mode="valid")
 
 
 class Folds:
@@ -150,16 +193,17 @@ class Folds:
             for k, rows in enumerate(self._train)
         ]
         held_out = [np.zeros(test.size) for _, test in self._splits]
-        done, history = 0, []
-        while done < max_rounds and not (candidate.rounds and done - candidate.n_rounds >= _PATIENCE):
+        done = 0
+        while done < max_rounds and not (candidate.rounds and done - candidate.best_rounds >= _PATIENCE):
             step = min(max_rounds if only_last else _STEP, max_rounds - done)
             if not self._grow(trees, held_out, step) and candidate.rounds:
                 break
             done += step
             candidate.rounds.append(done)
             candidate.scores.append([self._score_of(k, scores) for k, scores in enumerate(held_out)])
-            history.append([scores.copy() for scores in held_out])
-        candidate.held_out = history[candidate.best]
+            candidate.losses.append(float(np.mean([self._loss_of(k, scores) for k, scores in enumerate(held_out)])))
+            # In single precision, to save memory: there is one entry for each number of rounds.
+            candidate.held_out.append([scores.astype(np.float32) for scores in held_out])
         return candidate
 
     def _grow(self, trees: list[Trees], held_out: list[Array], step: int) -> bool:
@@ -176,6 +220,12 @@ class Folds:
         test = self._splits[k][1]
         weight = None if self._data.weight is None else self._data.weight[test]
         return self._score(self._data.positive[test], scores, weight)
+
+    def _loss_of(self, k: int, scores: Array) -> float:
+        """Return the logloss of held-out scores."""
+        test = self._splits[k][1]
+        losses = np.logaddexp(0.0, np.where(self._data.positive[test], -scores, scores))
+        return float(np.average(losses, weights=None if self._data.weight is None else self._data.weight[test]))
 
     def held_out_rows(self) -> Any:
         """Return the held-out rows of all folds, in the order of the held-out scores."""

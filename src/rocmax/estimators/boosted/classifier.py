@@ -43,7 +43,7 @@ from rocmax.estimators.boosted._choice import (
     untried,
 )
 from rocmax.estimators.boosted._limits import check_limits, directions
-from rocmax.estimators.boosted._search import Candidate, Folds, Plan, selection_score
+from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
 from rocmax.measures import Measure
 
 
@@ -56,7 +56,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
        trees are those with the highest held-out score. The score is a smooth relative of the measure: for the partial
        AUC, the mean of the partial AUC up to 0.1, 0.2, 0.5 and 1 times ``max_fpr`` (or 0.1, if ``max_fpr`` is smaller);
        the AUC for the AUC and the G-mean; the average precision for the other measures. Scores of a single narrow
-       window depend on few rows and choose worse.
+       window depend on few rows and choose worse. Among choices within a quarter of a standard error of the best, the
+       logloss decides.
     2. With ``objective="auto"`` and a measure of low false-positive rates, the same trees are grown with an objective
        for the top of the ranking: after a quarter of the rounds, the logistic loss is replaced by a sigmoid of the
        score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
@@ -262,7 +263,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         if folds is None:
             scores, rows = self._scores(data.X), slice(None)
         else:
-            scores, rows = np.concatenate(chosen.held_out), folds.held_out_rows()
+            scores, rows = chosen.held_out, folds.held_out_rows()
         weight = None if data.weight is None else data.weight[rows]
         self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
         return self
@@ -329,37 +330,33 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         limits = (self.min_samples_leaf, self.n_jobs, rate, most)
         return Plan(self.engine, columns, monotonic, *limits, self.n_models > 1, seed)
 
-    def _record(self, candidate: Candidate) -> None:
-        scores = candidate.scores[candidate.best]
-        row = (
-            candidate.max_leaf_nodes,
-            candidate.objective,
-            candidate.n_rounds,
-            float(np.mean(scores)),
-            float(np.std(scores)),
-        )
+    def _record(self, choice: Choice) -> None:
+        size, objective = choice.candidate.max_leaf_nodes, choice.candidate.objective
+        mean, spread = float(np.mean(choice.scores)), float(np.std(choice.scores))
+        row = (size, objective, choice.n_rounds, mean, spread)
         for values, value in zip(self.cv_results_.values(), row, strict=True):
             values.append(value)
         if self.verbose:
             sys.stderr.write(
-                f"{type(self).__name__}: {row[0]} leaves, {row[1]} objective: held-out score {row[3]:.4f} after "
-                f"{row[2]} rounds\n"
+                f"{type(self).__name__}: {size} leaves, {objective} objective: held-out score {mean:.4f} after "
+                f"{choice.n_rounds} rounds\n"
             )
 
-    def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate, growth: float) -> None:
+    def _refit(self, data: TrainingSet, plan: Plan, chosen: Choice, growth: float) -> None:
         """Fit the models to all rows; more rows allow more rounds."""
         finer = refinement(self.learning_rate, self.n_estimators, data.positive.size)
         plan = plan._replace(learning_rate=plan.learning_rate / finer)
-        warm_up = None if chosen.warm_up is None else finer * chosen.warm_up
-        self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, plan.learning_rate
-        self.used_objective_ = chosen.objective
+        trees = chosen.candidate
+        warm_up = None if trees.warm_up is None else finer * trees.warm_up
+        self.max_leaf_nodes_, self.learning_rate_ = trees.max_leaf_nodes, plan.learning_rate
+        self.used_objective_ = trees.objective
         self.n_estimators_ = max(1, round(growth * finer * chosen.n_rounds))
         rows: TreeData = plan.data(data)
         self.models_ = []
         for i in range(self.n_models):
-            trees = plan.start(rows, chosen.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
-            trees.grow(self.n_estimators_)
-            self.models_.append(trees.model(self.n_estimators_))
+            grown = plan.start(rows, trees.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
+            grown.grow(self.n_estimators_)
+            self.models_.append(grown.model(self.n_estimators_))
             if self.verbose:
                 sys.stderr.write(f"{type(self).__name__}: fitted model {i + 1} of {self.n_models}\n")
 
