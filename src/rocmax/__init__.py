@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         RankBoostClassifier,
         ScoreClassifier,
         SOLAMClassifier,
+        SplineFeatures,
         TwoNormSVC,
         partial_auc_path,
     )
@@ -81,6 +82,7 @@ _MODULE_OF = {
     "RankBoostClassifier": "rocmax.estimators",
     "SOLAMClassifier": "rocmax.estimators",
     "ScoreClassifier": "rocmax.estimators",
+    "SplineFeatures": "rocmax.estimators",
     "TwoNormSVC": "rocmax.estimators",
     "compare": "rocmax.workflow.comparison",
     "data": "rocmax.data",
@@ -126,6 +128,7 @@ __all__ = [
     "RankBoostClassifier",
     "SOLAMClassifier",
     "ScoreClassifier",
+    "SplineFeatures",
     "TwoNormSVC",
     "__version__",
     "compare",

@@ -41,6 +41,7 @@ from rocmax import (
     RankBoostClassifier,
     ScoreClassifier,
     SOLAMClassifier,
+    SplineFeatures,
     TwoNormSVC,
 )
 
@@ -70,6 +71,7 @@ ESTIMATORS = [
     PAUCBoostClassifier(n_estimators=5),
     GreedyPairClassifier(n_steps=5),
     PartialAUCClassifierCV(Cs=[1.0], cv=2),
+    SplineFeatures(),
 ]
 
 # Seconds that one fit may take; the slowest takes about one on a free machine.

@@ -1,4 +1,4 @@
-"""Models by name, and the definition of ``auto``."""
+"""Models by name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from sklearn.svm import LinearSVC
 from rocmax._packages import need
 from rocmax._response import class_scores
 from rocmax._typing import Array
+from rocmax.data import DataError
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.workflow.preprocessing import preprocessing
+from rocmax.workflow.preprocessing import additive_preprocessing, preprocessing
 
-# Models that can be saved: they consist of types of rocmax and scikit-learn only.
-SAVED_MODELS = ("auto", "auc", "logistic", "svm")
-MODELS = (*SAVED_MODELS, "lightgbm")
+# Families of models among which "auto" chooses, from the simplest to the most flexible.
+FAMILIES = ("linear", "additive")
+MODELS = ("auto", *FAMILIES, "auc", "logistic", "svm", "lightgbm")
 # Optional packages that models require.
 PACKAGES = {"lightgbm": "lightgbm"}
 # Range of false-positive rates without a limit.
@@ -37,8 +38,9 @@ def make_classifier(
     Parameters
     ----------
     name : str
-        One of `MODELS`. "auto" is the AUC classifier without a limit on the false-positive rate. With a limit, it is
-        the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds are given.
+        One of `MODELS` except "auto". "linear" is the AUC classifier without a limit on the false-positive rate. With a
+        limit, it is the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds
+        are given. "additive" is the same classifier on spline features.
     window : tuple of float
         Range of false-positive rates; (0, 1) for no limit.
     positive : str
@@ -55,11 +57,11 @@ def make_classifier(
     estimator
         Unfitted classifier.
     """
-    if name == "auto" and window != WHOLE:
+    if name in ("linear", "additive") and window != WHOLE:
         if measure == "partial_auc" and folds:
             return PartialAUCClassifierCV(*window, cv=folds, pos_label=positive)
         return PartialAUCClassifier(*window, pos_label=positive)
-    if name in ("auto", "auc"):
+    if name in ("linear", "additive", "auc"):
         return AUCClassifier(pos_label=positive)
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
@@ -67,21 +69,42 @@ def make_classifier(
         return LinearSVC(dual="auto", random_state=seed)
     if name == "lightgbm":
         return need("lightgbm").LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
-    raise ValueError(f"model must be one of {', '.join(MODELS)}; got {name!r}")
+    raise ValueError(f"model must be one of {', '.join(MODELS[1:])}; got {name!r}")
+
+
+def check_table(name: str, kinds: dict[str, str] | None) -> None:
+    """Raise DataError if a model cannot be fitted to a table with columns of these kinds."""
+    if name == "additive" and kinds is None:
+        raise DataError("the model additive requires a table with columns; got svmlight data")
+
+
+def make_preprocessing(name: str, kinds: dict[str, str] | None) -> Any:
+    """Return the preprocessing for a model by name."""
+    check_table(name, kinds)
+    if name == "additive" and kinds is not None:
+        return additive_preprocessing(kinds)
+    return preprocessing(kinds)
 
 
 def make_model(
     name: str, kinds: dict[str, str] | None, window: tuple[float, float], positive: str, seed: int
 ) -> Pipeline:
     """Return a pipeline of the preprocessing and an untuned classifier."""
-    return Pipeline([("table", preprocessing(kinds)), ("model", make_classifier(name, window, positive, seed))])
+    classifier = make_classifier(name, window, positive, seed)
+    return Pipeline([("table", make_preprocessing(name, kinds)), ("model", classifier)])
 
 
-def tuning_grid(classifier: Any) -> dict[str, list[Any]] | None:
+def need_package(name: str) -> None:
+    """Raise ImportError if the package that a model requires is missing."""
+    if name in PACKAGES:
+        need(PACKAGES[name])
+
+
+def tuning_grid(name: str, classifier: Any) -> dict[str, list[Any]] | None:
     """Return the grid of the classifier's main parameter, with five values, or None if it tunes itself."""
     if isinstance(classifier, PartialAUCClassifierCV):
         return None
-    if "num_leaves" in classifier.get_params():
+    if name == "lightgbm":
         return {"num_leaves": [7, 15, 31, 63, 127]}
     return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
 

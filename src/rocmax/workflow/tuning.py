@@ -12,14 +12,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from rocmax._quiet import hushed
 from rocmax._response import class_scores
 from rocmax._typing import Array
 from rocmax.metrics import make_scorer
+from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
-from rocmax.workflow.models import WHOLE, make_classifier, tuning_grid
-from rocmax.workflow.preprocessing import preprocessing
+from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -28,6 +29,8 @@ Split = tuple[Rows, Rows]
 FEW_ROWS, MANY_ROWS = 5_000, 20_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
+# The same for the rows on which families are compared.
+MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 10_000, 100
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -39,7 +42,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     Parameters
     ----------
     model : str, default="auto"
-        Name of the model, as in :func:`rocmax.workflow.models.make_classifier`.
+        Name of the model, as in :func:`rocmax.workflow.models.make_classifier`; or "auto", which compares the families
+        of :func:`rocmax.workflow.families.families_for` by cross-validation, and is "linear" without tuning.
     kinds : dict or None, default=None
         Kind of each column; None for sparse matrices.
     window : tuple of float, default=(0.0, 1.0)
@@ -55,10 +59,16 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     Attributes
     ----------
+    family_ : str
+        Name of the model that was fitted: the chosen family for "auto".
+    families_ : dict or None
+        Comparison of the families, as in :func:`rocmax.workflow.families.compare_families`; None except for "auto".
     pipeline_ : Pipeline
         Preprocessing and classifier, fitted to all training rows.
     tuning_ : dict or None
         Candidates and chosen parameters; None without tuning or if there are too few rows for cross-validation.
+    fold_scores_ : list of float or None
+        Score of the chosen parameters on the held-out rows of each fold; None if ``tuning_`` is.
     classes_ : ndarray of shape (2,)
         Class labels.
     """
@@ -83,23 +93,46 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.seed = seed
 
     def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
-        """Tune and fit; groups are not split between folds."""
+        """Choose the family if the model is "auto", tune and fit; groups are not split between folds."""
+        if self.model == "auto":
+            return self._fit_auto(X, y, groups)
+        self.family_ = self.model
+        self.families_: dict[str, Any] | None = None
         splits = tuning_splits(y == self.positive, groups, self.window, self.seed) if self.tune else []
         classifier = make_classifier(self.model, self.window, self.positive, self.seed, self.measure, splits)
-        pipeline = Pipeline([("table", preprocessing(self.kinds)), ("model", classifier)])
-        grid = tuning_grid(classifier)
+        pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
+        grid = tuning_grid(self.model, classifier)
+        scoring = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
         self.tuning_: dict[str, Any] | None = None
+        self.fold_scores_: list[float] | None = None
         if not splits:
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
-            self.pipeline_, self.tuning_ = fit_self_tuned(pipeline, X, y, splits)
+            self.pipeline_, self.tuning_, self.fold_scores_ = fit_self_tuned(pipeline, X, y, splits)
         else:
-            scoring = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
-            self.pipeline_, self.tuning_ = fit_tuned(pipeline, X, y, splits, scoring, grid, quietly)
+            self.pipeline_, self.tuning_, self.fold_scores_ = fit_tuned(pipeline, X, y, splits, scoring, grid, quietly)
         self.classes_ = self.pipeline_.classes_
         return self
+
+    def _fit_auto(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> TunedPipeline:
+        """Fit the chosen family; without cross-validation, the linear one."""
+        chosen = self._named("linear")
+        self.families_ = None
+        rows = compared_rows(y == self.positive, self.window, self.seed)
+        if self.tune and tuning_splits(y[rows] == self.positive, _part(groups, rows), self.window, self.seed):
+            candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
+            self.families_ = compare_families(candidates, _part(X, rows), y[rows], _part(groups, rows))
+            chosen = candidates[self.families_["family"]]
+        if self.families_ is None or rows.size < y.size:
+            chosen.fit(X, y, groups)
+        self.family_, self.pipeline_, self.classes_ = chosen.model, chosen.pipeline_, chosen.classes_
+        self.tuning_, self.fold_scores_ = chosen.tuning_, chosen.fold_scores_
+        return self
+
+    def _named(self, name: str) -> TunedPipeline:
+        return TunedPipeline(**{**self.get_params(), "model": name})
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores for ``classes_[1]``."""
@@ -128,11 +161,31 @@ def tuning_splits(
     rng, found = np.random.default_rng(seed), []
     for repeat in range(2 if positive.size <= FEW_ROWS else 1):
         for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
-            parts = [train[positive[train] == side] for side in (True, False)]
-            if all(part.size for part in parts) and 0 < positive[test].sum() < test.size:
-                kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
-                found.append((np.sort(np.concatenate(kept)), test))
+            kept = _at_most(most, train, positive, rng)
+            if 0 < positive[kept].sum() < kept.size and 0 < positive[test].sum() < test.size:
+                found.append((kept, test))
     return found
+
+
+def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int) -> Rows:
+    """Return the rows on which families are compared: all, or a random subsample of a class with many rows.
+
+    A class keeps at least `MAX_COMPARED` rows, and enough for `MAX_COMPARED_IN_WINDOW` negatives in the FPR range.
+    """
+    most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / (window[1] - window[0])))
+    return _at_most(most, np.arange(positive.size), positive, np.random.default_rng(seed))
+
+
+def _at_most(most: int, rows: Rows, positive: NDArray[np.bool_], rng: np.random.Generator) -> Rows:
+    """Return the rows, with a random subsample of a class that has more than ``most``."""
+    parts = [rows[positive[rows] == side] for side in (True, False)]
+    kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
+    return np.sort(np.concatenate(kept))
+
+
+def _part(values: Any, rows: Rows) -> Any:
+    """Return some rows, without a copy if they are all."""
+    return values if values is None or rows.size == values.shape[0] else _safe_indexing(values, rows)
 
 
 def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: int, seed: int) -> list[Split]:
@@ -152,11 +205,11 @@ def fit_tuned(
     scoring: Callable[..., float],
     grid: Any,
     while_searching: AbstractContextManager[Any] | None = None,
-) -> tuple[Pipeline, dict[str, Any]]:
+) -> tuple[Pipeline, dict[str, Any], list[float]]:
     """Choose the best parameters of a grid by cross-validation and fit the pipeline to all rows.
 
-    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline and the
-    result of the search.
+    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline, the
+    result of the search, and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = table.fit_transform(X)
@@ -164,23 +217,29 @@ def fit_tuned(
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
-    return Pipeline([("table", table), ("model", classifier)]), facts
+    by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
+    return Pipeline([("table", table), ("model", classifier)]), facts, by_fold
 
 
 def fit_self_tuned(
     pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]
-) -> tuple[Pipeline, dict[str, Any]]:
-    """Fit a pipeline whose classifier is tuned in its own fit; return it and the result of the tuning."""
+) -> tuple[Pipeline, dict[str, Any], list[float]]:
+    """Fit a pipeline whose classifier is tuned in its own fit.
+
+    Return it, the result of the tuning, and the score of the chosen parameters in each fold.
+    """
     classifier = pipeline.fit(X, labels).named_steps["model"]
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
+    best = int(classifier.scores_.mean(axis=0).argmax())
+    by_fold: list[float] = classifier.scores_[:, best].tolist()
     facts = {
         "chosen": {"C": classifier.C_},
         "tried": {"C": classifier.Cs_.tolist()},
         "starts": list(classifier.starts_),
-        "score": float(classifier.scores_.mean(axis=0).max()),
+        "score": float(np.mean(by_fold)),
         **_size(splits),
     }
-    return pipeline, facts
+    return pipeline, facts, by_fold
 
 
 def tuning_text(found: dict[str, Any] | None) -> str:
