@@ -7,11 +7,12 @@ from typing import Any
 
 _PURPOSES = {
     "jinja2": ("reports need", "cli"),
-    "lightgbm": ("the model lightgbm needs", "boost"),
+    "lightgbm": ("boosted trees need", "boost"),
     "onnx": ("exporting models needs", "onnx"),
     "pandas": ("tables need", "data"),
     "pyarrow": ("reading tables needs", "data"),
     "skops": ("saving and loading models needs", "cli"),
+    "xgboost": ("the engine xgboost needs", "xgboost"),
 }
 
 

@@ -45,11 +45,22 @@ class TrainingSet(NamedTuple):
 
 
 def check_training_set(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, pos_label: Any, *, dense: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    pos_label: Any,
+    *,
+    dense: bool = False,
+    allow_missing: bool = False,
 ) -> TrainingSet:
-    """Validate data, labels and weights, drop rows with zero weight and determine the positive class."""
-    X, given = _check_input(estimator, X, y, dense=dense)
-    X = _check_size(estimator, X)
+    """Validate data, labels and weights, drop rows with zero weight and determine the positive class.
+
+    With ``allow_missing``, which is for trees, X may contain NaN, and its values may be of any size.
+    """
+    X, given = _check_input(estimator, X, y, dense=dense, allow_missing=allow_missing)
+    if not allow_missing:
+        X = _check_size(estimator, X)
     y, weight, rows = given, None, np.arange(given.shape[0])
     if sample_weight is not None:
         with CHECKING:
@@ -64,13 +75,16 @@ def check_training_set(
     return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
 
 
-def _check_input(estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True) -> Any:
+def _check_input(
+    estimator: Any, X: Any, *y: Any, dense: bool = False, reset: bool = True, allow_missing: bool = False
+) -> Any:
     """Validate rows and, if given, labels; return sparse rows as CSR with sorted indices and no duplicates."""
     if not dense and sparse.issparse(X):
         # Before the validation, because a sum of finite duplicates can be infinite.
         X = canonical_csr(X)
+    options = (_DENSE_INPUT if dense else _INPUT) | ({"ensure_all_finite": "allow-nan"} if allow_missing else {})
     with CHECKING:
-        found = validate_data(estimator, X, *y, reset=reset, **(_DENSE_INPUT if dense else _INPUT))
+        found = validate_data(estimator, X, *y, reset=reset, **options)
         if y:
             check_classification_targets(found[1])
     return found
@@ -111,10 +125,12 @@ def check_unlabelled(estimator: Any, X: Any) -> Any:
     return _check_size(estimator, _check_input(estimator, X))
 
 
-def check_rows(estimator: Any, X: Any, *, dense: bool = False) -> Any:
+def check_rows(estimator: Any, X: Any, *, dense: bool = False, allow_missing: bool = False) -> Any:
     """Validate rows to be scored by a fitted estimator."""
     check_is_fitted(estimator)
-    X = _check_input(estimator, X, reset=False, dense=dense)
+    X = _check_input(estimator, X, reset=False, dense=dense, allow_missing=allow_missing)
+    if allow_missing:
+        return X
     return _widened(X, _largest(X)) if X.dtype == np.float32 else X
 
 

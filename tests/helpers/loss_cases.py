@@ -17,6 +17,7 @@ from rocmax.losses import (
     PartialAUCRamp,
     PartialAUCStructural,
     PartialAUCTight,
+    WindowPairs,
 )
 
 
@@ -43,6 +44,19 @@ RAMPS = [
 ]
 
 
+SURROGATES = ("sigmoid", "logistic", "squared_hinge")
+
+
+# (surrogate, min_fpr, max_fpr, soft_tail, scale)
+PAIRS = [
+    *((surrogate, 0.0, 0.3, soft_tail, 1.0) for surrogate in SURROGATES for soft_tail in (False, True)),
+    *((surrogate, 0.05, 0.37, False, 2.0) for surrogate in SURROGATES),
+    ("sigmoid", 0.0, 0.05, True, 2.0),
+    ("logistic", 0.35, 0.36, False, 1.0),
+    ("squared_hinge", 0.0, 1.0, False, 0.5),
+]
+
+
 WINDOWED = [
     (PartialAUCTight, brute.partial_auc_tight),
     (PartialAUCStructural, brute.partial_auc_structural),
@@ -64,6 +78,10 @@ def _cases():
         cases[f"PartialAUCRamp[{low},{high},{width},{margin}]"] = Case(
             PartialAUCRamp(**arguments), partial(brute.partial_auc_ramp, **arguments)
         )
+    for values in PAIRS:
+        arguments = dict(zip(("surrogate", "min_fpr", "max_fpr", "soft_tail", "scale"), values, strict=True))
+        name = f"WindowPairs[{','.join(map(str, values))}]"
+        cases[name] = Case(WindowPairs(**arguments), partial(brute.window_pairs, **arguments))
     return cases
 
 
@@ -123,6 +141,8 @@ def value_tolerance(loss, scores):
         return 1e-13 * size**2
     if isinstance(loss, PartialAUCRamp):
         return 1e-14 * (size / loss.width) ** 2 / (loss.max_fpr - loss.min_fpr)
+    if isinstance(loss, WindowPairs):
+        return 1e-13 * _margin(loss, scores) ** (2 if loss.surrogate == "squared_hinge" else 1)
     return 1e-13 * size
 
 
@@ -133,7 +153,13 @@ def gradient_tolerance(loss, scores):
         return 1e-12 * size
     if isinstance(loss, PartialAUCRamp):
         return 1e-14 * (1 + size / loss.width) / loss.width / (loss.max_fpr - loss.min_fpr)
+    if isinstance(loss, WindowPairs) and loss.surrogate == "squared_hinge":
+        return 1e-12 * _margin(loss, scores)
     return 1e-12
+
+
+def _margin(loss, scores):
+    return 1 + magnitude(scores) / loss.scale
 
 
 def assert_affine_minorant(bound, base, other, value, gradient):

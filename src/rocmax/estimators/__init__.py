@@ -1,12 +1,14 @@
 """Classifiers that follow scikit-learn's estimator interface."""
 
 from rocmax._public import set_public_module
+from rocmax.backends.trees import TreeModel
 from rocmax.estimators.baselines import Stump
 from rocmax.estimators.baselines.asymmetric_svm import AsymmetricSVC
 from rocmax.estimators.baselines.auc_tree import AUCTreeClassifier
 from rocmax.estimators.baselines.greedy_pairs import GreedyPairClassifier
 from rocmax.estimators.baselines.pauc_boost import PAUCBoostClassifier
 from rocmax.estimators.baselines.rankboost import RankBoostClassifier
+from rocmax.estimators.boosted.classifier import BoostedClassifier
 from rocmax.estimators.kernel.rocsvc import ROCSVC
 from rocmax.estimators.kernel.two_norm import TwoNormSVC
 from rocmax.estimators.linear.auc import AUCClassifier
@@ -31,6 +33,7 @@ __all__ = [
     "AUCClassifier",
     "AUCTreeClassifier",
     "AsymmetricSVC",
+    "BoostedClassifier",
     "BreakEvenClassifier",
     "CBRClassifier",
     "ExactKernelMap",
@@ -56,7 +59,7 @@ __all__ = [
 ]
 
 # Classes stored in fitted models. Model files refer to them by name, so the names must not change.
-_STORED = {"Leader": Leader, "StreamState": StreamState, "Stump": Stump}
+_STORED = {"Leader": Leader, "StreamState": StreamState, "Stump": Stump, "TreeModel": TreeModel}
 
 # The estimators are exported by the package rocmax.
 set_public_module("rocmax", globals(), __all__)

@@ -10,6 +10,7 @@ from rocmax.losses.partial_auc import PartialAUCHinge, PartialAUCStructural, Par
 from rocmax.losses.precision_at_k import BreakEven, PrecisionAtK
 from rocmax.losses.ramp import PartialAUCRamp
 from rocmax.losses.soft import SoftMeasure, SoftPrecision
+from rocmax.losses.window_pairs import WindowPairs
 
 __all__ = [
     "BoundLoss",
@@ -32,6 +33,7 @@ __all__ = [
     "PrecisionAtK",
     "SoftMeasure",
     "SoftPrecision",
+    "WindowPairs",
 ]
 
 set_public_module("rocmax.losses", globals(), __all__)

@@ -117,8 +117,19 @@ class BoundLoss(ABC):
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
         raise TypeError(f"{type(self).__name__} does not implement Hessian products")
 
+    def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
+        """Return the gradient and a diagonal curvature, one positive number per row of non-zero weight.
+
+        A boosting step divides sums of the first by sums of the second. The curvature is the diagonal of the Hessian in
+        the scores or an upper bound of its absolute value, and at least a small positive number.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
+
     def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method: ``curvature``, ``hessian_product`` or ``split``."""
+        """Return whether this loss implements an optional method.
+
+        The methods are ``curvature``, ``gradient_and_curvature``, ``hessian_product`` and ``split``.
+        """
         return getattr(type(self), method) is not getattr(BoundLoss, method)
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.online._fixed_parameters import check_unchanged, fixed_parameters
 from rocmax.estimators.online._leader import Leader
-from rocmax.estimators.online._measure_parameter import MeasureParameterMixin
 from rocmax.measures import Measure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from rocmax._response import direction
 from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.online._batches import StreamState, Watch, n_batches, with_sample
 from rocmax.estimators.online._fixed_parameters import check_unchanged, fixed_parameters
-from rocmax.estimators.online._measure_parameter import MeasureParameterMixin
 from rocmax.measures import Measure
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.minibatch import MiniBatchSteps

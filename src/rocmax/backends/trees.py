@@ -1,0 +1,113 @@
+"""Fitted tree ensembles of LightGBM and XGBoost, kept as the text of the engine's own model format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from rocmax._packages import need
+from rocmax._typing import Array
+
+
+class TreeModel:
+    """Ensemble of trees, fitted by LightGBM or XGBoost.
+
+    The booster of the engine is created from the text when it is first needed. It is neither copied nor pickled, and
+    scores before and after saving are equal.
+
+    Parameters
+    ----------
+    engine : {"lightgbm", "xgboost"}
+        Library that fitted the trees.
+    text : str
+        The model: LightGBM's text format, or XGBoost's JSON format.
+    n_features : int
+        Number of features.
+    """
+
+    def __init__(self, engine: str, text: str, n_features: int) -> None:
+        self.engine = engine
+        self.text = text
+        self.n_features = n_features
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("engine", "text", "n_features")}
+
+    def predict(self, X: Any, n_jobs: int | None = None) -> Array:
+        """Return the sum of the leaf values of each row, on the scale of log-odds.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Rows. Missing values are NaN, categories are integer codes.
+        n_jobs : int or None, default=None
+            Number of threads; None for the default of the engine.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores in double precision.
+        """
+        if self.engine == "lightgbm":
+            scores = self._booster().predict(X, raw_score=True, **_threads(n_jobs))
+        else:
+            scores = self._booster().predict(_xgboost_matrix(X, n_jobs), output_margin=True)
+        return np.asarray(scores, dtype=np.float64)
+
+    def contributions(self, X: Any) -> Array:
+        """Return the contribution of each feature to the score of each row (SHAP values); the last column is constant.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Rows, as in :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features + 1)
+            Contributions, whose sum is the score.
+        """
+        if self.engine == "lightgbm":
+            found = self._booster().predict(X, pred_contrib=True)
+            found = found.toarray() if sparse.issparse(found) else found
+        else:
+            found = self._booster().predict(_xgboost_matrix(X, None), pred_contribs=True)
+        return np.asarray(found, dtype=np.float64)
+
+    def importances(self) -> Array:
+        """Return the sum of the gains of the splits on each feature."""
+        if self.engine == "lightgbm":
+            return np.asarray(self._booster().feature_importance("gain"), dtype=np.float64)
+        found = np.zeros(self.n_features)
+        for name, gain in self._booster().get_score(importance_type="total_gain").items():
+            found[int(name[1:])] = gain
+        return found
+
+    def _booster(self) -> Any:
+        if "_built" not in self.__dict__:
+            self._built = _lightgbm_booster(self.text) if self.engine == "lightgbm" else _xgboost_booster(self.text)
+        return self._built
+
+
+def _lightgbm_booster(text: str) -> Any:
+    return need("lightgbm").Booster(model_str=text)
+
+
+def _xgboost_booster(text: str) -> Any:
+    booster = need("xgboost").Booster()
+    booster.load_model(bytearray(text.encode()))
+    # Names of the form f0, f1, ... are required by get_score; other names would be compared with those of the data.
+    booster.feature_names = None
+    return booster
+
+
+def _xgboost_matrix(X: Any, n_jobs: int | None) -> Any:
+    """Return rows for XGBoost, which would treat the zeros of a sparse matrix as missing."""
+    dense = X.toarray() if sparse.issparse(X) else X
+    return need("xgboost").DMatrix(dense, nthread=n_jobs)
+
+
+def _threads(n_jobs: int | None) -> dict[str, int]:
+    return {} if n_jobs is None else {"num_threads": n_jobs}

@@ -1,0 +1,398 @@
+"""Boosted trees, tuned for the measure."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rocmax._packages import need
+from rocmax._response import direction
+from rocmax._rounding import score_error
+from rocmax._typing import Array
+from rocmax._validate import (
+    TrainingSet,
+    check_choice,
+    check_number,
+    check_rows,
+    check_training_set,
+    positive_index,
+    random_source,
+)
+from rocmax.backends.boosting import ENGINES, TreeData
+from rocmax.backends.trees import TreeModel
+from rocmax.estimators._measure_parameter import MeasureParameterMixin
+from rocmax.estimators._splits import Split, given_splits
+from rocmax.estimators.base import Decision
+from rocmax.estimators.boosted._categories import (
+    FROM_DTYPE,
+    Categories,
+    categorical_columns,
+    encode_categories,
+    find_categories,
+)
+from rocmax.estimators.boosted._choice import (
+    AUTO,
+    choose,
+    default_learning_rate,
+    default_splits,
+    most_rounds,
+    untried,
+)
+from rocmax.estimators.boosted._search import Candidate, Folds, Plan, selection_score
+from rocmax.measures import Measure
+
+
+class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    r"""Boosted trees of LightGBM or XGBoost, tuned for the measure by cross-validation.
+
+    The defaults need no tuning by the user:
+
+    1. For each size of the trees, ensembles are grown on the training part of each fold. The size and the number of
+       trees are those with the highest held-out score. The score is a smooth relative of the measure: for the partial
+       AUC, the mean of the partial AUC up to 0.1, 0.2, 0.5 and 1 times ``max_fpr`` (or 0.1, if ``max_fpr`` is smaller);
+       the AUC for the AUC and the G-mean; the average precision for the other measures. Scores of a single narrow
+       window depend on few rows and choose worse.
+    2. With ``objective="auto"`` and a measure of low false-positive rates, the same trees are grown with an objective
+       for the top of the ranking: after a quarter of the rounds, the logistic loss is replaced by a sigmoid of the
+       score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
+       if its held-out score is higher.
+    3. ``n_models`` ensembles with different seeds, each tree on a random 80 % of the rows and columns, are fitted to
+       all rows. The score is their mean.
+
+    The threshold is chosen as in the other classifiers for the measure, on the held-out scores of the folds: scores of
+    the training rows of trees are too good. Without cross-validation, the training scores are used.
+
+    Trees do not need standardized features. Missing values (NaN) and categorical columns are handled by the engine.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="partial_auc"
+        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
+        "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
+        limit of "tpr_at_fpr".
+    k : int or float, default=0.1
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
+        A number is converted to a fraction of the training rows for the choice of the threshold.
+    beta : float, default=1.0
+        Weight of the recall, above 0. Used by "f_beta".
+    engine : {"lightgbm", "xgboost"}, default="lightgbm"
+        Library that grows the trees: ``pip install 'rocmax[boost]'`` for LightGBM, ``'rocmax[xgboost]'`` for XGBoost.
+    objective : {"auto", "binary", "window"}, default="auto"
+        Objective of the trees: the logistic loss, the window objective, or the one with the higher held-out score.
+    max_leaf_nodes : "auto" or int, default="auto"
+        Largest number of leaves of a tree, at least 2. "auto" tries 6, 15, 31 and 63.
+    learning_rate : "auto" or float, default="auto"
+        Factor of each tree, above 0. "auto" takes 0.05 for at most 10,000 rows and 0.1 for more.
+    n_estimators : "auto" or int, default="auto"
+        Number of rounds, each of which adds a tree to each model. "auto" chooses it by cross-validation: at most 500
+        with a learning rate of 0.05, and 250 with 0.1.
+    n_models : int, default=3
+        Number of models that are averaged. A single model uses all rows and columns for each tree.
+    cv : int, cross-validation generator or iterable, default=None
+        Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
+        one held-out quarter for more; fewer folds if a class has fewer than five rows.
+    categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
+        Columns of categories, by position, name or mask. "from_dtype" takes the columns of a data frame with a
+        categorical data type. A category that does not occur in the training rows is treated as a missing value.
+    monotonic_cst : dict or array-like of int of shape (n_features,), default=None
+        Direction of the effect of each feature on the score for the positive class: 1 increasing, -1 decreasing, 0 any.
+        A dict maps names of features to directions.
+    n_jobs : int, default=None
+        Number of threads of the engine; None for all. The fitted trees do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+
+    Attributes
+    ----------
+    models_ : list of TreeModel
+        The fitted ensembles.
+    threshold_ : float
+        Threshold of the score.
+    max_leaf_nodes_ : int
+        Largest number of leaves of a tree.
+    learning_rate_ : float
+        Learning rate.
+    n_estimators_ : int
+        Number of rounds of each model.
+    used_objective_ : {"binary", "window"}
+        Objective of the models.
+    cv_results_ : dict of lists
+        Result of the cross-validation, one entry for each size and objective: ``"max_leaf_nodes"``, ``"objective"``,
+        ``"n_estimators"`` (the best number of rounds), ``"mean_score"`` and ``"std_score"``. Empty lists without
+        cross-validation.
+    categories_ : dict
+        Categories of each categorical column, by position.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each feature in the total gain of the splits.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifierCV : Linear classifier for the partial AUC.
+
+    Notes
+    -----
+    A sample weight multiplies the loss of a row. The minimum number of rows in a leaf (20 for LightGBM) counts rows, so
+    a weight of 2 is close to, but not the same as, two copies of a row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import BoostedClassifier
+    >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
+    >>> model = BoostedClassifier(max_fpr=0.1, max_leaf_nodes=6, n_models=1, random_state=0).fit(X, y)
+    >>> model.used_objective_ in ("binary", "window")
+    True
+    >>> model.contributions(X[:2]).shape
+    (2, 21)
+    """
+
+    takes_sparse = True
+    models_: list[TreeModel]
+
+    def __init__(
+        self,
+        measure: str | Measure = "partial_auc",
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        k: float = 0.1,
+        beta: float = 1.0,
+        engine: str = "lightgbm",
+        objective: str = AUTO,
+        max_leaf_nodes: int | str = AUTO,
+        learning_rate: float | str = AUTO,
+        n_estimators: int | str = AUTO,
+        n_models: int = 3,
+        cv: Any = None,
+        categorical_features: Any = FROM_DTYPE,
+        monotonic_cst: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.measure = measure
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.k = k
+        self.beta = beta
+        self.engine = engine
+        self.objective = objective
+        self.max_leaf_nodes = max_leaf_nodes
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.n_models = n_models
+        self.cv = cv
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
+        """Tune and fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; NaN is a missing value.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        need(self.engine)
+        categories = find_categories(X, categorical_columns(X, self.categorical_features))
+        data = check_training_set(
+            self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
+        )
+        self.classes_, self.categories_ = data.classes, categories
+        measure = self._make_measure().as_fraction(_total(data))
+        plan = self._plan(data, categories)
+        splits = self._splits(data)
+        folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
+        self.cv_results_: dict[str, list[Any]] = {
+            name: [] for name in ("max_leaf_nodes", "objective", "n_estimators", "mean_score", "std_score")
+        }
+        wanted = (self.max_leaf_nodes, self.n_estimators, self.objective)
+        if folds is None:
+            chosen = untried(*wanted, plan.max_rounds)
+        else:
+            chosen = choose(folds, plan, *wanted, measure, self._record)
+        self._refit(data, plan, chosen, 1.0 if folds is None or self.n_estimators != AUTO else folds.growth**0.5)
+        if folds is None:
+            scores, rows = self._scores(data.X), slice(None)
+        else:
+            scores, rows = np.concatenate(chosen.held_out), folds.held_out_rows()
+        weight = None if data.weight is None else data.weight[rows]
+        self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
+            scikit-learn's scorers and displays.
+        """
+        return direction(positive_index(self.classes_, self.pos_label)) * (
+            self._scores(self._encoded(X)) - self.threshold_
+        )
+
+    def contributions(self, X: Any) -> Array:
+        """Return the contribution of each feature to the decision value of each row (SHAP values).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features + 1)
+            Contributions; the last column is the same for all rows. The sum over the columns is the decision value.
+        """
+        rows = self._encoded(X)
+        found: Array = np.mean([model.contributions(rows) for model in self.models_], axis=0)
+        found[:, -1] -= self.threshold_
+        return direction(positive_index(self.classes_, self.pos_label)) * found
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each feature in the total gain of the splits."""
+        gain = np.sum([model.importances() for model in self.models_], axis=0)
+        return np.asarray(gain / (gain.sum() or 1.0))
+
+    def _encoded(self, X: Any) -> Any:
+        categories = getattr(self, "categories_", {})
+        return check_rows(self, encode_categories(X, categories), allow_missing=True)
+
+    def _scores(self, X: Any) -> Array:
+        return np.asarray(np.mean([model.predict(X, self.n_jobs) for model in self.models_], axis=0))
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return score_error(np.abs(decision) + abs(self.threshold_))
+
+    def _plan(self, data: TrainingSet, categories: Categories) -> Plan:
+        rate = default_learning_rate(data.positive.size) if self.learning_rate == AUTO else float(self.learning_rate)
+        most = most_rounds(rate) if self.n_estimators == AUTO else int(self.n_estimators)
+        seed = int(random_source(self.random_state).randint(2**30))
+        columns, directions = sorted(categories), self._directions()
+        return Plan(self.engine, columns, directions, self.n_jobs, rate, most, self.n_models > 1, seed)
+
+    def _record(self, candidate: Candidate) -> None:
+        scores = candidate.scores[candidate.best]
+        row = (
+            candidate.max_leaf_nodes,
+            candidate.objective,
+            candidate.n_rounds,
+            float(np.mean(scores)),
+            float(np.std(scores)),
+        )
+        for values, value in zip(self.cv_results_.values(), row, strict=True):
+            values.append(value)
+        if self.verbose:
+            sys.stderr.write(
+                f"{type(self).__name__}: {row[0]} leaves, {row[1]} objective: held-out score {row[3]:.4f} after "
+                f"{row[2]} rounds\n"
+            )
+
+    def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate, growth: float) -> None:
+        """Fit the models to all rows; more rows allow more rounds."""
+        self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, plan.learning_rate
+        self.used_objective_ = chosen.objective
+        self.n_estimators_ = max(1, round(growth * chosen.n_rounds))
+        rows: TreeData = plan.data(data)
+        self.models_ = []
+        for i in range(self.n_models):
+            trees = plan.start(rows, chosen.max_leaf_nodes, chosen.warm_up, plan.seed + 1000 + i)
+            trees.grow(self.n_estimators_)
+            self.models_.append(trees.model(self.n_estimators_))
+            if self.verbose:
+                sys.stderr.write(f"{type(self).__name__}: fitted model {i + 1} of {self.n_models}\n")
+
+    def _splits(self, data: TrainingSet) -> list[Split]:
+        """Return the folds; none if there is nothing to choose or a class has fewer than two rows."""
+        if AUTO not in (self.max_leaf_nodes, self.n_estimators, self.objective):
+            return []
+        if self.cv is not None:
+            return given_splits(data, self.cv)
+        return default_splits(data, random_source(self.random_state))
+
+    def _directions(self) -> list[int] | None:
+        """Return the direction of each feature, or None if there are no constraints."""
+        given = self.monotonic_cst
+        if given is None:
+            return None
+        n_features = self.n_features_in_
+        if isinstance(given, dict):
+            names: NDArray[Any] = getattr(self, "feature_names_in_", np.array([], dtype=object))
+            unknown = [name for name in given if name not in names]
+            if unknown:
+                raise ValueError(f"monotonic_cst must have names of columns of X as keys; got {unknown[0]!r}")
+            given = [given.get(name, 0) for name in names]
+        found = np.asarray(given)
+        if found.shape != (n_features,) or not np.isin(found, (-1, 0, 1)).all():
+            raise ValueError(
+                f"monotonic_cst must have a value -1, 0 or 1 for each of {n_features} features; got {given!r}"
+            )
+        constrained = [i for i in np.flatnonzero(found) if i in self.categories_]
+        if constrained:
+            raise ValueError(f"monotonic_cst must be 0 for categorical columns; got column {constrained[0]}")
+        return [int(value) for value in found]
+
+    def _check_parameters(self) -> None:
+        self._check_measure()
+        check_choice("engine", self.engine, ENGINES)
+        check_choice("objective", self.objective, (AUTO, "binary", "window"))
+        check_number("n_models", self.n_models, above=0, integer=True)
+        for name, above, integer in (
+            ("max_leaf_nodes", 1, True),
+            ("learning_rate", 0.0, False),
+            ("n_estimators", 0, True),
+        ):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value == AUTO):
+                check_number(f'{name} other than "auto"', value, above=above, integer=integer)
+
+
+def _total(data: TrainingSet) -> float:
+    return float(data.positive.size if data.weight is None else data.weight.sum())
