@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax.workflow.models import FAMILIES
+from rocmax.workflow.models import FAMILIES, need_package
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 200
@@ -35,6 +35,10 @@ def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
         reasons["additive"] = "it requires a table with columns, not svmlight data"
     elif numbers > MAX_SPLINE_COLUMNS:
         reasons["additive"] = f"{numbers} numeric columns are too many for the time of a comparison"
+    try:
+        need_package("boosted")
+    except ImportError as error:
+        reasons["boosted"] = str(error)
     notes = [f"the family {name} is left out: {reason}" for name, reason in reasons.items()]
     return [name for name in FAMILIES if name not in reasons], notes
 
@@ -44,8 +48,9 @@ def compare_families(
 ) -> dict[str, Any]:
     """Tune each family in the same cross-validation folds and choose one by the scores on the held-out rows.
 
-    A family is represented by the best of its parameters. The same held-out rows choose these parameters, so the means
-    are slightly too high; all families have this advantage.
+    A family is represented by the best of its parameters. The parameters are chosen with the same rows, so the means
+    are slightly too high; all families have this advantage. Parameters that were chosen without the held-out rows of
+    each fold would take as many searches as there are folds.
 
     Parameters
     ----------
@@ -67,10 +72,10 @@ def compare_families(
     scores, seconds = {}, {}
     for name, model in candidates.items():
         start = perf_counter()
-        scores[name] = model.fit(X, y, groups).fold_scores_
+        scores[name] = model.fit(X, y, groups).held_out_scores(X, y, groups)
         seconds[name] = perf_counter() - start
     table = family_table(scores, seconds)
-    size = {key: next(iter(candidates.values())).tuning_[key] for key in ("folds", "rows in a fold")}
+    size = {key: candidates["linear"].tuning_[key] for key in ("folds", "rows in a fold")}
     chosen = next(row["family"] for row in table if row["chosen"])
     return {"family": chosen, "table": table, "rows": int(y.size), **size}
 

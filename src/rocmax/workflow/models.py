@@ -13,16 +13,24 @@ from rocmax._packages import need
 from rocmax._response import class_scores
 from rocmax._typing import Array
 from rocmax.data import DataError
-from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.workflow.preprocessing import additive_preprocessing, preprocessing
+from rocmax.estimators import AUCClassifier, BoostedClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax.workflow.preprocessing import additive_preprocessing, preprocessing, text_places, tree_preprocessing
 
 # Families of models among which "auto" chooses, from the simplest to the most flexible.
-FAMILIES = ("linear", "additive")
+FAMILIES = ("linear", "additive", "boosted")
 MODELS = ("auto", *FAMILIES, "auc", "logistic", "svm", "lightgbm")
 # Optional packages that models require.
-PACKAGES = {"lightgbm": "lightgbm"}
+PACKAGES = {"boosted": "lightgbm", "lightgbm": "lightgbm"}
 # Range of false-positive rates without a limit.
 WHOLE = (0.0, 1.0)
+# The defaults of LightGBM's classifier.
+LIGHTGBM: dict[str, Any] = {
+    "objective": "binary",
+    "max_leaf_nodes": 31,
+    "learning_rate": 0.1,
+    "n_estimators": 100,
+    "n_models": 1,
+}
 
 
 def make_classifier(
@@ -32,6 +40,7 @@ def make_classifier(
     seed: int,
     measure: str = "partial_auc",
     folds: list[tuple[NDArray[Any], NDArray[Any]]] | None = None,
+    kinds: dict[str, str] | None = None,
 ) -> Any:
     """Return the classifier for a name.
 
@@ -50,7 +59,10 @@ def make_classifier(
     measure : str, default="partial_auc"
         Measure to optimize.
     folds : list or None, default=None
-        Folds of the training rows for tuning. If None, the classifier is not tuned.
+        Folds of the training rows for tuning. If None, the classifier is not tuned; "boosted" then has the parameters
+        of "lightgbm".
+    kinds : dict or None, default=None
+        Kind of each column; None for sparse matrices.
 
     Returns
     -------
@@ -67,8 +79,19 @@ def make_classifier(
         return LogisticRegression(max_iter=1000)
     if name == "svm":
         return LinearSVC(dual="auto", random_state=seed)
-    if name == "lightgbm":
-        return need("lightgbm").LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
+    if name in ("boosted", "lightgbm"):
+        need_package(name)
+        tuned = name == "boosted" and bool(folds)
+        return BoostedClassifier(
+            measure,
+            min_fpr=window[0],
+            max_fpr=window[1],
+            cv=folds if tuned else None,
+            categorical_features=text_places(kinds),
+            random_state=seed,
+            pos_label=positive,
+            **({} if tuned else LIGHTGBM),
+        )
     raise ValueError(f"model must be one of {', '.join(MODELS[1:])}; got {name!r}")
 
 
@@ -83,14 +106,14 @@ def make_preprocessing(name: str, kinds: dict[str, str] | None) -> Any:
     check_table(name, kinds)
     if name == "additive" and kinds is not None:
         return additive_preprocessing(kinds)
-    return preprocessing(kinds)
+    return tree_preprocessing(kinds) if name in PACKAGES else preprocessing(kinds)
 
 
 def make_model(
     name: str, kinds: dict[str, str] | None, window: tuple[float, float], positive: str, seed: int
 ) -> Pipeline:
     """Return a pipeline of the preprocessing and an untuned classifier."""
-    classifier = make_classifier(name, window, positive, seed)
+    classifier = make_classifier(name, window, positive, seed, kinds=kinds)
     return Pipeline([("table", make_preprocessing(name, kinds)), ("model", classifier)])
 
 
@@ -102,10 +125,10 @@ def need_package(name: str) -> None:
 
 def tuning_grid(name: str, classifier: Any) -> dict[str, list[Any]] | None:
     """Return the grid of the classifier's main parameter, with five values, or None if it tunes itself."""
-    if isinstance(classifier, PartialAUCClassifierCV):
+    if name == "boosted" or isinstance(classifier, PartialAUCClassifierCV):
         return None
     if name == "lightgbm":
-        return {"num_leaves": [7, 15, 31, 63, 127]}
+        return {"max_leaf_nodes": [7, 15, 31, 63, 127]}
     return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
 

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from rocmax._quiet import hushed
 from rocmax._response import class_scores
 from rocmax._typing import Array
+from rocmax.estimators import BoostedClassifier
 from rocmax.metrics import make_scorer
 from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
@@ -27,6 +28,8 @@ Split = tuple[Rows, Rows]
 
 # Up to these numbers of rows, 5-fold cross-validation is run twice, or once; above, it has three folds.
 FEW_ROWS, MANY_ROWS = 5_000, 20_000
+# Above this number of rows, boosted trees are tuned on one split.
+MOST_ROWS_IN_FOLDS = 30_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 # The same for the rows on which families are compared.
@@ -67,8 +70,6 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Preprocessing and classifier, fitted to all training rows.
     tuning_ : dict or None
         Candidates and chosen parameters; None without tuning or if there are too few rows for cross-validation.
-    fold_scores_ : list of float or None
-        Score of the chosen parameters on the held-out rows of each fold; None if ``tuning_`` is.
     classes_ : ndarray of shape (2,)
         Class labels.
     """
@@ -98,23 +99,62 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             return self._fit_auto(X, y, groups)
         self.family_ = self.model
         self.families_: dict[str, Any] | None = None
-        splits = tuning_splits(y == self.positive, groups, self.window, self.seed) if self.tune else []
-        classifier = make_classifier(self.model, self.window, self.positive, self.seed, self.measure, splits)
+        splits = self._splits(y, groups) if self.tune else []
+        classifier = make_classifier(
+            self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds
+        )
         pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
         grid = tuning_grid(self.model, classifier)
-        scoring = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
         self.tuning_: dict[str, Any] | None = None
-        self.fold_scores_: list[float] | None = None
+        self._fold_scores: list[float] | None = None
         if not splits:
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
-            self.pipeline_, self.tuning_, self.fold_scores_ = fit_self_tuned(pipeline, X, y, splits)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
-            self.pipeline_, self.tuning_, self.fold_scores_ = fit_tuned(pipeline, X, y, splits, scoring, grid, quietly)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(
+                pipeline, X, y, splits, self._scorer(), grid, quietly
+            )
         self.classes_ = self.pipeline_.classes_
         return self
+
+    def held_out_scores(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[float]:
+        """Return the score of the chosen parameters on the held-out rows of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the fit.
+        y : ndarray of shape (n_samples,)
+            Their labels.
+        groups : ndarray of shape (n_samples,) or None
+            Their groups.
+
+        Returns
+        -------
+        list of float
+            Score of each fold of :func:`tuning_splits`.
+        """
+        if self._fold_scores is not None:
+            return self._fold_scores
+        rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
+        fixed = clone(classifier).set_params(**boosted_parameters(classifier))
+        scoring, found = self._scorer(), []
+        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed):
+            fixed.fit(rows[train], y[train])
+            found.append(float(scoring(fixed, rows[test], y[test])))
+        return found
+
+    def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
+        if self.model == "boosted":
+            return boosted_splits(y == self.positive, groups, self.seed)
+        return tuning_splits(y == self.positive, groups, self.window, self.seed)
+
+    def _scorer(self) -> Callable[..., float]:
+        scorer: Callable[..., float] = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
+        return scorer
 
     def _fit_auto(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> TunedPipeline:
         """Fit the chosen family; without cross-validation, the linear one."""
@@ -128,7 +168,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if self.families_ is None or rows.size < y.size:
             chosen.fit(X, y, groups)
         self.family_, self.pipeline_, self.classes_ = chosen.model, chosen.pipeline_, chosen.classes_
-        self.tuning_, self.fold_scores_ = chosen.tuning_, chosen.fold_scores_
+        self.tuning_ = chosen.tuning_
         return self
 
     def _named(self, name: str) -> TunedPipeline:
@@ -165,6 +205,21 @@ def tuning_splits(
             if 0 < positive[kept].sum() < kept.size and 0 < positive[test].sum() < test.size:
                 found.append((kept, test))
     return found
+
+
+def boosted_splits(positive: NDArray[np.bool_], groups: NDArray[Any] | None, seed: int) -> list[Split]:
+    """Return the folds in which boosted trees are tuned, with all rows; groups are not split between folds.
+
+    There are five folds for few rows and three for many, as by default in :class:`rocmax.BoostedClassifier`; for more
+    than `MOST_ROWS_IN_FOLDS`, there is one held-out quarter.
+    """
+    n_rows, rarest = positive.size, int(min(positive.sum(), (~positive).sum()))
+    n_folds = 4 if n_rows > MOST_ROWS_IN_FOLDS else 3 if n_rows > MANY_ROWS else 5
+    if rarest < 2:
+        return []
+    found = _folds(positive, groups, min(n_folds, rarest), seed)
+    kept = [split for split in found if all(0 < positive[part].sum() < part.size for part in split)]
+    return kept[:1] if n_rows > MOST_ROWS_IN_FOLDS else kept
 
 
 def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int) -> Rows:
@@ -223,13 +278,15 @@ def fit_tuned(
 
 def fit_self_tuned(
     pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]
-) -> tuple[Pipeline, dict[str, Any], list[float]]:
+) -> tuple[Pipeline, dict[str, Any], list[float] | None]:
     """Fit a pipeline whose classifier is tuned in its own fit.
 
-    Return it, the result of the tuning, and the score of the chosen parameters in each fold.
+    Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
     """
     classifier = pipeline.fit(X, labels).named_steps["model"]
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
+    if isinstance(classifier, BoostedClassifier):
+        return pipeline, {**_boosted_facts(classifier), **_size(splits)}, None
     best = int(classifier.scores_.mean(axis=0).argmax())
     by_fold: list[float] = classifier.scores_[:, best].tolist()
     facts = {
@@ -242,14 +299,37 @@ def fit_self_tuned(
     return pipeline, facts, by_fold
 
 
+def boosted_parameters(classifier: BoostedClassifier) -> dict[str, Any]:
+    """Return the parameters that boosted trees have chosen."""
+    return {
+        "objective": str(classifier.used_objective_),
+        "max_leaf_nodes": int(classifier.max_leaf_nodes_),
+        "learning_rate": float(classifier.learning_rate_),
+        "n_estimators": int(classifier.n_estimators_),
+    }
+
+
+def _boosted_facts(classifier: BoostedClassifier) -> dict[str, Any]:
+    results = classifier.cv_results_
+    return {
+        "chosen": boosted_parameters(classifier),
+        "tried": {name: sorted(set(results[name])) for name in ("objective", "max_leaf_nodes")},
+        "score": float(max(results["mean_score"])),
+        "scored by": "a smooth relative of the measure",
+    }
+
+
 def tuning_text(found: dict[str, Any] | None) -> str:
     """Return a description of the result of tuning."""
     if found is None:
         return "not tuned"
-    chosen = ", ".join(f"{name}={value:g}" for name, value in found["chosen"].items())
+    chosen = ", ".join(
+        f"{name}={value if isinstance(value, str) else format(value, 'g')}" for name, value in found["chosen"].items()
+    )
     starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation)"
+    measure = f" by {found['scored by']}" if "scored by" in found else ""
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{measure})"
 
 
 def _size(splits: list[Split]) -> dict[str, int]:
