@@ -87,7 +87,7 @@ def make_classifier(
             min_fpr=window[0],
             max_fpr=window[1],
             cv=folds if tuned else None,
-            categorical_features=text_places(kinds),
+            categorical_features=text_places(kinds) or None,
             random_state=seed,
             pos_label=positive,
             **({} if tuned else LIGHTGBM),
