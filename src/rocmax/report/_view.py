@@ -32,9 +32,9 @@ class ReportModel:
     scores: Array
     predicted: NDArray[np.bool_]
     features: list[tuple[str, float]] = field(default_factory=list)
-    feature_value: str = "weight"
     facts: list[tuple[str, str]] = field(default_factory=list)
     max_fpr: float | None = None
+    feature_value: str = "weight"
 
 
 @dataclass(frozen=True)

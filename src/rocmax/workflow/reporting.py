@@ -118,14 +118,16 @@ def _model(entry: Scored, name: str) -> ReportModel:
         *((package, version) for package, version in about["versions"].items()),
     ]
     pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
+    features, feature_value = _top_features(entry, pipeline)
     return ReportModel(
         name,
         type(pipeline.named_steps["model"]).__name__,
         entry.scores,
         entry.predicted,
-        *_top_features(entry, pipeline),
+        features,
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
+        feature_value,
     )
 
 
