@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from helpers.commands import FIT, run
+from helpers.commands import FIT, LINEAR, run
 from helpers.tables import payments
 
 # Property tests draw the same examples in every run, and are not timed: a machine can be busy.
@@ -25,5 +25,5 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def fitted(folder):
     """The model file that `rocmax fit` wrote, and what it printed."""
-    done = run("fit", folder / "train.csv", *FIT, "--out", folder / "model.rocmax")
+    done = run("fit", folder / "train.csv", *FIT, *LINEAR, "--out", folder / "model.rocmax")
     return folder / "model.rocmax", done

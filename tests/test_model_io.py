@@ -64,7 +64,7 @@ def test_round_trip(tmp_path, model):
     assert (tmp_path / "m.rocmax").stat().st_size < 60_000
 
 
-@pytest.mark.parametrize("name", ["auto", "auc", "logistic", "svm"])
+@pytest.mark.parametrize("name", ["linear", "additive", "auc", "logistic", "svm"])
 def test_pipelines_of_the_command_line(tmp_path, name):
     frame = payments(300)
     X, y = frame[["amount", "age", "country"]], frame["label"].to_numpy()

@@ -79,7 +79,8 @@ def predict_long(folder, table):
     head = ",".join(small[0]) + ",label\n"
     train = [",".join(row) + "," + line.rpartition(",")[2] for row, line in zip(small[1:], lines[1:], strict=True)]
     (folder / "train.csv").write_text(head + "".join(train[:20_000]))
-    run(ROCMAX, "fit", folder / "train.csv", "--target", "label", "--max-fpr", "0.05", "--out", folder / "m.rocmax")
+    options = ["--target", "label", "--max-fpr", "0.05", "--model", "linear", "--out", folder / "m.rocmax"]
+    run(ROCMAX, "fit", folder / "train.csv", *options)
     block, rows = "".join(train), []
     for size in (N_LONG // 5, N_LONG):
         with (folder / "long.csv").open("w") as file:
@@ -117,9 +118,11 @@ def read_rows(tables, repeats):
 def fit_rows(folder, table, repeats):
     calls = {"peer": partial(run, sys.executable, "-c", PEER, table)}
     for limit in ("0.05", "0.01"):
-        options = ["--target", "label", "--max-fpr", limit, "--out", folder / "model.rocmax"]
-        calls[f"`rocmax fit --max-fpr {limit}`"] = partial(run, ROCMAX, "fit", table, *options)
-    calls["`rocmax fit --max-fpr 0.01 --no-tune`"] = partial(run, ROCMAX, "fit", table, *options, "--no-tune")
+        options = ["--target", "label", "--max-fpr", limit, "--model", "linear", "--out", folder / "model.rocmax"]
+        calls[f"`rocmax fit --model linear --max-fpr {limit}`"] = partial(run, ROCMAX, "fit", table, *options)
+    calls["`rocmax fit --model linear --max-fpr 0.01 --no-tune`"] = partial(
+        run, ROCMAX, "fit", table, *options, "--no-tune"
+    )
     found = race(calls, repeats, time.perf_counter)
     peer = found.pop("peer")
     text = "".join(f"| {name}, the whole command | {time:.1f} | {time / peer:.2f} |\n" for name, time in found.items())

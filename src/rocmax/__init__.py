@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         RankBoostClassifier,
         ScoreClassifier,
         SOLAMClassifier,
+        SplineFeatures,
         TwoNormSVC,
         partial_auc_path,
     )
@@ -83,6 +84,7 @@ _MODULE_OF = {
     "RankBoostClassifier": "rocmax.estimators",
     "SOLAMClassifier": "rocmax.estimators",
     "ScoreClassifier": "rocmax.estimators",
+    "SplineFeatures": "rocmax.estimators",
     "TwoNormSVC": "rocmax.estimators",
     "compare": "rocmax.workflow.comparison",
     "data": "rocmax.data",
@@ -129,6 +131,7 @@ __all__ = [
     "RankBoostClassifier",
     "SOLAMClassifier",
     "ScoreClassifier",
+    "SplineFeatures",
     "TwoNormSVC",
     "__version__",
     "compare",

@@ -19,7 +19,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import rocmax
-from helpers.commands import FIT, ROCMAX, run
+from helpers.commands import FIT, LINEAR, ROCMAX, run
 from helpers.tables import loud
 from rocmax import metrics
 from rocmax.cli._app import app
@@ -37,7 +37,7 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert "'since' is ignored: dates are not supported" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     model = rocmax.load(path)
-    about = json.loads(run("fit", folder / "train.csv", *FIT, "--out", path, "--json").stdout)
+    about = json.loads(run("fit", folder / "train.csv", *FIT, *LINEAR, "--out", path, "--json").stdout)
     assert about["held_out"]["low"] < about["held_out"]["value"] < about["held_out"]["high"]
     classifier = model.estimator_.named_steps["model"]
     assert about["tuning"]["chosen"] == {"C": classifier.C_}
@@ -98,14 +98,14 @@ def test_evaluate(folder, fitted):
 
 
 def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
-    options = ["--models", "auto,auc,logistic,lightgbm", "--splits", "2", "--out", folder / "table.csv"]
+    options = ["--models", "linear,auc,logistic,lightgbm", "--splits", "2", "--out", folder / "table.csv"]
     options += ["--resume", folder / "store.jsonl"]
     command = ["compare", folder / "train.csv", *FIT, *options]
     done = run(*command)
     printed = done.stdout
     assert "'since' is ignored: dates are not supported" in done.stderr
     table = pd.read_csv(folder / "table.csv", index_col="model")
-    assert sorted(table.index) == ["auc", "auto", "lightgbm", "logistic"]
+    assert sorted(table.index) == ["auc", "lightgbm", "linear", "logistic"]
     assert table["mean"].is_monotonic_decreasing
     np.testing.assert_allclose(table["mean"], table[["split_1", "split_2"]].mean(axis=1))
     assert all(name in printed for name in table.index)
@@ -134,7 +134,7 @@ def test_the_format_of_the_table_does_not_matter(folder, tmp_path):
     assert all(entry == pytest.approx(found[0]) for entry in found)
 
 
-@pytest.mark.parametrize("options", [["--model", "logistic"], ["--measure", "tpr_at_fpr"], ["--model", "svm"]])
+@pytest.mark.parametrize("options", [["--model", "logistic"], [*LINEAR, "--measure", "tpr_at_fpr"], ["--model", "svm"]])
 def test_other_models_and_measures_are_tuned_too(folder, options):
     about = json.loads(run("fit", folder / "train.csv", *FIT, *options, "--out", folder / "t", "--json").stdout)
     assert about["tuning"]["chosen"]["C"] in about["tuning"]["tried"]["C"]
@@ -150,7 +150,7 @@ def test_tuning_pays(tmp_path):
     reached = []
     for option in ("--tune", "--no-tune"):
         model = tmp_path / f"m{option}.rocmax"
-        run("fit", tmp_path / "train.csv", "--target", "label", "--max-fpr", "0.01", option, "--out", model)
+        run("fit", tmp_path / "train.csv", "--target", "label", "--max-fpr", "0.01", *LINEAR, option, "--out", model)
         result = json.loads(run("evaluate", model, tmp_path / "new.csv", "--json").stdout)
         reached.append(result["measures"]["partial_auc"]["value"])
     assert reached[0] > 0.1
@@ -186,6 +186,7 @@ def test_groups_stay_on_one_side(folder):
         "fraud",
         "--group",
         "customer",
+        *LINEAR,
         "--out",
         folder / "g",
     )
@@ -193,9 +194,11 @@ def test_groups_stay_on_one_side(folder):
 
 def test_confidence_and_too_few_negatives(folder, fitted):
     out = folder / "sure.rocmax"
-    about = json.loads(run("fit", folder / "train.csv", *FIT, "--confidence", "0.9", "--out", out, "--json").stdout)
+    about = json.loads(
+        run("fit", folder / "train.csv", *FIT, *LINEAR, "--confidence", "0.9", "--out", out, "--json").stdout
+    )
     assert 0 < about["violation_bound"] <= 0.1
-    plain = json.loads(run("fit", folder / "train.csv", *FIT, "--out", folder / "p.rocmax", "--json").stdout)
+    plain = json.loads(run("fit", folder / "train.csv", *FIT, *LINEAR, "--out", folder / "p.rocmax", "--json").stdout)
     assert about["threshold"] > plain["threshold"]
     done = run(
         "fit", folder / "train.csv", *FIT[:-4], "--max-fpr", "0.001", "--confidence", "0.95", "--out", out, code=1
@@ -208,7 +211,7 @@ def test_svmlight_in_and_out(folder):
     y = np.where(np.arange(300) % 4 == 0, 1, -1)
     X = rng.normal(size=(300, 5)) * (rng.random((300, 5)) < 0.5) + (y[:, None] == 1)
     dump_svmlight_file(X, y, str(folder / "a.svm"), zero_based=False)
-    done = run("fit", folder / "a.svm", "--max-fpr", "0.2", "--out", folder / "sparse.rocmax")
+    done = run("fit", folder / "a.svm", "--max-fpr", "0.2", *LINEAR, "--out", folder / "sparse.rocmax")
     assert "positive class: '1' (75 rows)" in done.stdout
     run("predict", folder / "sparse.rocmax", folder / "a.svm", "--out", folder / "sparse.csv")
     assert set(pd.read_csv(folder / "sparse.csv")["label"]) == {-1, 1}

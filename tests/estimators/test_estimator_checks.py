@@ -30,6 +30,7 @@ from rocmax import (
     PSAMClassifier,
     RankBoostClassifier,
     SOLAMClassifier,
+    SplineFeatures,
     TwoNormSVC,
 )
 
@@ -69,6 +70,7 @@ ESTIMATORS = [
     *(OAMClassifier(update) for update in ("sequential", "gradient")),
     *(CBRClassifier(covariance) for covariance in ("full", "diagonal")),
     KMeansNystroem(),
+    SplineFeatures(),
     KMeansNystroem(n_components=3),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
     FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),

@@ -9,6 +9,8 @@ from pathlib import Path
 ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 # The options of the model that most tests use.
 FIT = ["--target", "label", "--positive", "fraud", "--max-fpr", "0.1", "--drop", "customer"]
+# The model of tests that are not about models.
+LINEAR = ["--model", "linear"]
 
 
 def run(*args, code=0):

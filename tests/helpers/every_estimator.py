@@ -26,6 +26,7 @@ MODELS = {
     "FBetaClassifier": rocmax.FBetaClassifier(),
     "GMeanClassifier": rocmax.GMeanClassifier(),
     "ScoreClassifier": rocmax.ScoreClassifier(),
+    "SplineFeatures": rocmax.SplineFeatures(),
     "MiniBatchClassifier": rocmax.MiniBatchClassifier("roc_auc", batch_size=20, max_iter=3, random_state=0),
     "MiniBatchClassifier reservoir": rocmax.MiniBatchClassifier(
         "f_beta", batch_size=20, reservoir_size=10, max_iter=3, random_state=0
@@ -50,7 +51,13 @@ MODELS = {
     "GreedyPairClassifier": rocmax.GreedyPairClassifier(n_steps=5),
 }
 
-DENSE_ONLY = ("RankBoostClassifier", "AUCTreeClassifier", "PAUCBoostClassifier", "GreedyPairClassifier")
+DENSE_ONLY = (
+    "RankBoostClassifier",
+    "AUCTreeClassifier",
+    "PAUCBoostClassifier",
+    "GreedyPairClassifier",
+    "SplineFeatures",
+)
 SPARSE = [name for name in MODELS if name not in DENSE_ONLY]
 STREAMS = [name for name, model in MODELS.items() if hasattr(model, "partial_fit")]
 

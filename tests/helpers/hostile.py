@@ -42,6 +42,7 @@ from rocmax import (
     RankBoostClassifier,
     ScoreClassifier,
     SOLAMClassifier,
+    SplineFeatures,
     TwoNormSVC,
 )
 
@@ -75,6 +76,7 @@ ESTIMATORS = [
     PAUCBoostClassifier(n_estimators=5),
     GreedyPairClassifier(n_steps=5),
     PartialAUCClassifierCV(Cs=[1.0], cv=2),
+    SplineFeatures(),
 ]
 
 # Seconds that one fit may take; the slowest takes about one on a free machine.

@@ -64,7 +64,7 @@ def page(tmp_path_factory, folder):
     """The page of the command, for two models of a table with difficult names."""
     made = tmp_path_factory.mktemp("report")
     options = ["--target", "label", "--positive", "fraud", "--max-fpr", "0.05", "--drop", "customer"]
-    run("fit", folder / "train.csv", *options, "--out", made / "window.rocmax")
+    run("fit", folder / "train.csv", *options, "--model", "linear", "--out", made / "window.rocmax")
     run("fit", folder / "train.csv", *options, "--model", "logistic", "--out", made / "plain.rocmax")
     names = [made / "window.rocmax", made / "plain.rocmax", folder / "test.csv"]
     run("report", *names, "--target", "label", "--out", made / "report.html")

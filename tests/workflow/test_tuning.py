@@ -73,7 +73,7 @@ def test_the_grid_is_searched_as_by_hand():
     X, labels = frame[["amount", "age", "country"]], frame["label"].to_numpy()
     model, grid = make_model("auc", column_kinds(X), (0.0, 1.0), "fraud", 0), {"C": [0.1, 1.0, 10.0]}
     splits = tuning_splits(labels == "fraud", None, (0.0, 1.0), 0)
-    fitted, facts = fit_tuned(model, X, labels, splits, make_scorer("roc_auc", pos_label="fraud"), grid)
+    fitted, facts, by_fold = fit_tuned(model, X, labels, splits, make_scorer("roc_auc", pos_label="fraud"), grid)
     rows = model.named_steps["table"].fit_transform(X)
     means = {}
     for C in grid["C"]:
@@ -85,6 +85,7 @@ def test_the_grid_is_searched_as_by_hand():
     best = max(means, key=means.get)
     assert facts["chosen"] == {"C": best}
     assert facts["score"] == pytest.approx(means[best])
+    assert np.mean(by_fold) == pytest.approx(means[best])
     again = AUCClassifier(C=best, pos_label="fraud").fit(rows, labels)
     np.testing.assert_allclose(fitted.decision_function(X), again.decision_function(rows))
 
@@ -95,7 +96,7 @@ def training(frame, positive, groups=None):
 
 
 @pytest.mark.parametrize(
-    ("model", "measure"), [("auto", "partial_auc"), ("auto", "tpr_at_fpr"), ("svm", "partial_auc")]
+    ("model", "measure"), [("linear", "partial_auc"), ("additive", "tpr_at_fpr"), ("svm", "partial_auc")]
 )
 def test_rows_held_out_do_not_enter_the_fit(model, measure):
     frame, options = loud(600), FitSettings((0.0, 0.1), measure, model, None, 0.25, 0)
@@ -114,7 +115,7 @@ def test_tuning_finds_what_one_strength_misses():
     frame, new = loud(3000), loud(30_000, 1)
     reached = {}
     for tune in (False, True):
-        found = fit_rows(training(frame, "1"), FitSettings((0.0, 0.01), "partial_auc", "auto", None, 0.25, 0, tune))
+        found = fit_rows(training(frame, "1"), FitSettings((0.0, 0.01), "partial_auc", "linear", None, 0.25, 0, tune))
         scores = found.model.decision_function(new.drop(columns="label"))
         reached[tune] = metrics.partial_auc_score(new["label"], scores, max_fpr=0.01)
     assert reached[True] > 0.1
@@ -129,7 +130,7 @@ def test_a_large_table_is_tuned_on_a_part_of_it(monkeypatch):
     monkeypatch.setattr(tuning, "MAX_IN_WINDOW", 1)
     frame = loud(3000)
     grouped = training(frame, "1", pd.Series(np.arange(3000) // 3).astype(str).to_numpy())
-    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "auto", None, 0.25, 0))
+    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "linear", None, 0.25, 0))
     # About 225 positives in the training rows, 180 in a fold of five, and 200 of the others.
     assert 360 <= found.tuning["rows in a fold"] <= 400
     found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "logistic", None, 0.25, 0))

@@ -54,7 +54,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("workflow")
     frame().to_csv(folder / "train.csv", index=False)
     frame(300, 1).to_csv(folder / "test.csv", index=False)
-    return folder, fit_table(folder / "train.csv", tune=False, **GOAL)
+    return folder, fit_table(folder / "train.csv", model="linear", tune=False, **GOAL)
 
 
 def invoke(*args, code=0):
@@ -95,7 +95,7 @@ def test_the_form_of_the_table_does_not_matter(made, tmp_path, form):
         table = tmp_path / "a.tsv.gz"
     elif form == "text of a path":
         table = str(folder / "train.csv")
-    found = fit_table(table, tune=False, **GOAL)
+    found = fit_table(table, model="linear", tune=False, **GOAL)
     np.testing.assert_allclose(coef(found), coef(expected), rtol=1e-12)
     assert found.held_out == pytest.approx(expected.held_out)
     assert found.facts["features"] == expected.facts["features"]
@@ -129,7 +129,7 @@ def test_an_svmlight_file(tmp_path):
 
 def test_a_model_and_its_facts(made, tmp_path):
     folder, model = made
-    assert repr(model) == "TableModel('auto', positive='fraud', max_fpr=0.1)"
+    assert repr(model) == "TableModel('linear', positive='fraud', max_fpr=0.1)"
     assert model.facts["rows"] == {"train": 300, "held out": 100}
     assert model.held_out_rows.size == 100
     assert model.held_out["low"] <= model.held_out["value"] <= model.held_out["high"]
@@ -192,15 +192,16 @@ def test_notes_come_at_once_and_with_the_result():
     model = fit_table(frame(), target="label", positive="fraud", tune=False, notify=heard.append)
     assert heard == model.notes
     table = frame().assign(id=[f"id {i}" for i in range(400)])
-    (note,) = fit_table(table, tune=False, **GOAL).notes
+    note, family = fit_table(table, tune=False, **GOAL).notes
+    assert family == "auto is linear: families are compared only with tune=True"
     assert note == "'id' is text with 400 values in 400 rows; drop it if it is an identifier (drop=['id'])"
 
 
-# What `auto` means, in a fit and in a comparison.
+# What a name means, in a fit and in a comparison.
 
 
 @pytest.mark.slow
-def test_auto_is_decided_once():
+def test_linear_is_decided_once():
     X, y = frame()[["amount", "age"]], frame()["label"].to_numpy()
     kinds = {"amount": "number", "age": "number"}
     cases = [
@@ -210,12 +211,14 @@ def test_auto_is_decided_once():
         ((0.0, 0.1), "partial_auc", False, PartialAUCClassifier),
     ]
     for window, measure, tune, kind in cases:
-        model = TunedPipeline(kinds=kinds, window=window, measure=measure, positive="fraud", tune=tune).fit(X, y)
+        model = TunedPipeline("linear", kinds=kinds, window=window, measure=measure, positive="fraud", tune=tune).fit(
+            X, y
+        )
         assert type(model.pipeline_.named_steps["model"]) is kind
         assert (model.tuning_ is not None) == tune
 
 
-@pytest.mark.parametrize("name", [pytest.param("auto", marks=pytest.mark.slow), "logistic"])
+@pytest.mark.parametrize("name", [pytest.param("linear", marks=pytest.mark.slow), "logistic"])
 def test_a_comparison_fits_what_a_fit_fits(monkeypatch, name):
     made_by = []
     fit = TunedPipeline.fit
@@ -284,16 +287,17 @@ def test_headers_and_kinds_are_worked_out_once(made, monkeypatch):
 @pytest.mark.slow
 def test_fits_are_those_of_the_command_line(made, tmp_path):
     folder, _ = made
-    options = [*FLAGS, "--confidence", "0.9", "--seed", "3", "--test-size", "0.3"]
+    options = [*FLAGS, "--model", "linear", "--confidence", "0.9", "--seed", "3", "--test-size", "0.3"]
     done = invoke("fit", folder / "train.csv", *options, "--json", "--out", tmp_path / "cli.rocmax")
-    model = fit_table(folder / "train.csv", confidence=0.9, random_state=3, test_size=0.3, **GOAL)
+    settings = {"model": "linear", "confidence": 0.9, "random_state": 3, "test_size": 0.3}
+    model = fit_table(folder / "train.csv", **settings, **GOAL)
     assert plain(json.loads(done.stdout)) == plain(json.loads(json.dumps(model.facts)))
     saved = load_model(tmp_path / "cli.rocmax")
     np.testing.assert_array_equal(coef(saved), coef(model))
     model.save(tmp_path / "api.rocmax")
     printed = json.loads(invoke("evaluate", tmp_path / "cli.rocmax", folder / "test.csv", "--json").stdout)
     found = evaluate(model, folder / "test.csv").to_dict()
-    assert {**printed, "model": "auto"} == json.loads(json.dumps(found))
+    assert {**printed, "model": "linear"} == json.loads(json.dumps(found))
     content = io.BytesIO()
     write_predictions(model, folder / "test.csv", content)
     assert invoke("predict", tmp_path / "cli.rocmax", folder / "test.csv").stdout.encode() == content.getvalue()
@@ -320,7 +324,7 @@ CALLS = [
     ({"max_fpr": 1.0, "min_fpr": 0.1}, "min_fpr requires a limit: max_fpr=...", ["--max-fpr", "1"], None, 2),
     (
         {"model": "forest"},
-        "model must be one of auto, auc, logistic, svm; got 'forest'",
+        "model must be one of auto, linear, additive,",
         ["--model", "forest"],
         None,
         2,
@@ -377,7 +381,7 @@ def test_bad_values_come_before_the_table_is_read(change, message):
     ("change", "message"),
     [
         ({"models": []}, "models must be one of"),
-        ({"models": ["auto", "forest"]}, "models must be one of auto, auc, logistic, svm, lightgbm; got 'forest'"),
+        ({"models": ["auto", "forest"]}, "models must be one of auto, linear, additive, .*; got 'forest'"),
         ({"models": ["auc", "auc"]}, "models must be distinct names; got 'auc' more than once"),
         ({"n_splits": 1}, "n_splits must be an integer of at least 2; got 1"),
         ({"n_jobs": 0}, "n_jobs must be a positive integer, or -1 for all processors; got 0"),

@@ -81,7 +81,9 @@ def fit(
     max_fpr: MaxFPR = 1.0,
     min_fpr: MinFPR = 0.0,
     measure: MeasureName = None,
-    model: Annotated[str, typer.Option(help="auto, auc, logistic or svm.")] = "auto",
+    model: Annotated[
+        str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
+    ] = "auto",
     tune: Tune = True,
     confidence: Annotated[
         float | None, typer.Option(help="Probability that the limit holds for new rows, such as 0.95.")
@@ -204,9 +206,10 @@ def compare(
     max_fpr: MaxFPR = 1.0,
     min_fpr: MinFPR = 0.0,
     measure: MeasureName = None,
-    models: Annotated[str, typer.Option(help="Names separated by commas: auto, auc, logistic, svm, lightgbm.")] = (
-        "auto,auc,logistic"
-    ),
+    models: Annotated[
+        str | None,
+        typer.Option(help="Names as in fit, separated by commas; by default linear, additive, boosted and logistic."),
+    ] = None,
     tune: Tune = True,
     out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,
     splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
@@ -224,8 +227,8 @@ def compare(
     """Compare models on the same random splits, each fitted as by `rocmax fit`."""
     from rocmax.workflow import compare_models
 
-    names = [name.strip() for name in models.split(",")]
-    with counting("fits", len(names) * splits) as advance:
+    names = None if models is None else [name.strip() for name in models.split(",")]
+    with counting("fits", None if names is None else len(names) * splits) as advance:
         found = compare_models(
             data,
             models=names,
@@ -300,6 +303,8 @@ def _show_fit(fitted: Any, out: Path) -> None:
     rows, classes = facts["rows"], facts["classes"]
     say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
     say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    if facts["families"] is not None:
+        _show_families(facts["families"])
     say(tuning_text(facts["tuning"]))
     title = _title(facts["measure"], result)
     say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the held-out rows")
@@ -307,6 +312,26 @@ def _show_fit(fitted: Any, out: Path) -> None:
         kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
         say(f"threshold for at most {100 * facts['max_fpr']:g} % of false positives{kept}: {fitted.threshold:.6g}")
     say(f"model: {out}")
+
+
+def _show_families(found: dict[str, Any]) -> None:
+    say(f"families in {found['folds']} folds of at most {found['rows in a fold']} training rows:")
+    columns = ["family", "mean", "standard error", "difference to the best", "its standard error", "seconds", ""]
+    show_table(columns, [_family_row(row) for row in found["table"]])
+
+
+def _family_row(row: dict[str, Any]) -> list[str]:
+    errors = ["-" if row[name] is None else f"{row[name]:.4f}" for name in ("standard_error", "difference_error")]
+    best = row["difference"] == 0
+    return [
+        row["family"],
+        f"{row['mean']:.4f}",
+        errors[0],
+        "best" if best else f"{row['difference']:+.4f}",
+        "-" if best else errors[1],
+        f"{row['seconds']:.2f}",
+        "chosen" if row["chosen"] else "",
+    ]
 
 
 def _comparison_rows(table: Any) -> list[list[str]]:

@@ -23,6 +23,7 @@ from rocmax.estimators.online.buffered import CBRClassifier, OAMClassifier
 from rocmax.estimators.online.ftrl import FollowTheLeaderClassifier
 from rocmax.estimators.online.minibatch import MiniBatchClassifier
 from rocmax.estimators.online.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
+from rocmax.estimators.splines import SplineFeatures
 from rocmax.estimators.threshold import FPRThresholdClassifier
 from rocmax.kernels.exact_map import ExactKernelMap
 
@@ -52,6 +53,7 @@ __all__ = [
     "RankBoostClassifier",
     "SOLAMClassifier",
     "ScoreClassifier",
+    "SplineFeatures",
     "TwoNormSVC",
     "partial_auc_path",
 ]

@@ -34,6 +34,7 @@ class ReportModel:
     features: list[tuple[str, float]] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     max_fpr: float | None = None
+    feature_value: str = "weight"
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
+from rocmax._messages import Message, Parameter
 from rocmax._typing import Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
+from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
-from rocmax.workflow.models import WHOLE, positive_scores
+from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
 from rocmax.workflow.settings import FitSettings, check_fit
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import Training, need_tables, read_training
@@ -26,12 +28,14 @@ from rocmax.workflow.tuning import TunedPipeline
 
 
 class Fitted(NamedTuple):
-    """Fitted model, its held-out rows, the result of tuning, and the fit time in seconds."""
+    """Fitted model, its held-out rows, the results of tuning and of the choice of a family, and the time in seconds."""
 
     model: Any
     test: Index
     tuning: dict[str, Any] | None
     seconds: float
+    family: str
+    families: dict[str, Any] | None
 
 
 def fit_table(
@@ -56,9 +60,10 @@ def fit_table(
 ) -> TableModel:
     """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
-    A fraction of the rows is held out. The model is tuned and fitted on the other rows. The model includes the
-    preprocessing: numbers are imputed and standardized, text is one-hot encoded. With a limit on the false-positive
-    rate, the threshold is chosen on the held-out rows.
+    A fraction of the rows is held out. The model is chosen, tuned and fitted on the other rows. The model includes the
+    preprocessing. For linear models, numbers are imputed and standardized, and text is one-hot encoded; for additive
+    models, numbers become splines; for trees, numbers and missing values are not changed, and text becomes categories.
+    With a limit on the false-positive rate, the threshold is chosen on the held-out rows.
 
     Parameters
     ----------
@@ -75,10 +80,20 @@ def fit_table(
     measure : str, default=None
         Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
         partial AUC with a limit, and the AUC without.
-    model : {"auto", "auc", "logistic", "svm"}, default="auto"
-        "auto" is :class:`rocmax.AUCClassifier` without a limit on the false-positive rate. With a limit, it is
-        :class:`rocmax.PartialAUCClassifierCV` if the model is tuned for the partial AUC, and
-        :class:`rocmax.PartialAUCClassifier` otherwise.
+    model : str, default="auto"
+        Name of the model:
+
+        - "linear": :class:`rocmax.AUCClassifier` without a limit on the false-positive rate. With a limit, it is
+          :class:`rocmax.PartialAUCClassifierCV` if the model is tuned for the partial AUC, and
+          :class:`rocmax.PartialAUCClassifier` otherwise.
+        - "additive": the same classifier on splines of each numeric column, so that the score is a sum of one function
+          per column; not for svmlight files.
+        - "boosted": :class:`rocmax.BoostedClassifier`, an ensemble of trees; requires LightGBM.
+        - "auto": one of these families. Their cross-validated scores on the training rows are compared on the same
+          folds, and the simplest within one standard error of the best is chosen. Without tuning, it is "linear".
+        - "auc": :class:`rocmax.AUCClassifier`, with any limit.
+        - "logistic" and "svm": logistic regression and the linear support vector machine of scikit-learn.
+        - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
     confidence : float, default=None
@@ -117,9 +132,9 @@ def fit_table(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from rocmax.workflow import fit_table
     >>> table = load_breast_cancer(as_frame=True).frame
-    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, model="linear", tune=False)
     >>> model
-    TableModel('auto', positive='0', max_fpr=0.05)
+    TableModel('linear', positive='0', max_fpr=0.05)
     >>> model.facts["rows"]
     {'train': 426, 'held out': 143}
     >>> bool(model.held_out["value"] > 0.9)
@@ -136,6 +151,7 @@ def fit_table(
         tune=tune,
     )
     need_tables()
+    need_package(model)
     training = read_training(
         table,
         target=target,
@@ -157,7 +173,8 @@ def fit_training(
     notify: Callable[[str], None] | None = None,
 ) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
-    notes, tell = list(training.notes), notify or (lambda note: None)
+    check_table(settings.model, training.kinds)
+    notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
     for note in notes:
         tell(note)
     fitted = fit_rows(training, settings)
@@ -168,6 +185,14 @@ def fit_training(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     facts["held_out"] = measured(settings.measure, facts, training.target.is_positive[fitted.test], scores)
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
+
+
+def _family_notes(training: Training, settings: FitSettings) -> list[str]:
+    if settings.model != "auto":
+        return []
+    if not settings.tune:
+        return [Message("auto is linear: families are compared only with ", Parameter("tune", True))]
+    return families_for(training.kinds)[1]
 
 
 def fit_rows(training: Training, settings: FitSettings) -> Fitted:
@@ -194,7 +219,7 @@ def fit_rows(training: Training, settings: FitSettings) -> Fitted:
         model = FPRThresholdClassifier(
             model, settings.window[1], confidence=settings.confidence, cv="prefit", pos_label=positive
         ).fit(_safe_indexing(training.X, test), labels[test])
-    return Fitted(model, test, tuned.tuning_, perf_counter() - start)
+    return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
 
 
 def make_facts(
@@ -214,6 +239,8 @@ def make_facts(
         "max_fpr": settings.window[1],
         "measure": settings.measure,
         "model": settings.model,
+        "family": fitted.family,
+        "families": fitted.families,
         "confidence": settings.confidence,
         "threshold": getattr(model, "threshold_", None),
         "violation_bound": None if settings.confidence is None else model.violation_bound_,

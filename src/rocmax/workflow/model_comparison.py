@@ -10,11 +10,11 @@ from typing import Any
 
 from rocmax._atomic import check_not_input, write_file
 from rocmax._messages import Message, Parameter, ParameterError
-from rocmax._packages import need
 from rocmax.metrics import make_scorer
 from rocmax.workflow.comparison import compare, read_store
+from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import window_measure
-from rocmax.workflow.models import MODELS, PACKAGES
+from rocmax.workflow.models import MODELS, check_table, need_package
 from rocmax.workflow.settings import check_choice, check_count, check_measure, check_seed, check_window
 from rocmax.workflow.tables import need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
@@ -66,7 +66,7 @@ class ModelComparison:
 def compare_models(
     table: Any,
     *,
-    models: Sequence[str] = ("auto", "auc", "logistic"),
+    models: Sequence[str] | None = None,
     target: str | None = None,
     positive: Any = None,
     max_fpr: float = 1.0,
@@ -94,8 +94,10 @@ def compare_models(
     ----------
     table : str, Path or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
-    models : sequence of str, default=('auto', 'auc', 'logistic')
-        Names: "auto", "auc", "logistic" and "svm" as in :func:`fit_table`, and "lightgbm".
+    models : sequence of str, default=None
+        Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
+        the table or the installed packages do not allow. "auto" is slow, because it compares the families on the
+        training rows of each split.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
@@ -159,8 +161,15 @@ def compare_models(
         zero_based=zero_based,
         max_bytes=max_bytes,
     )
+    if models is None:
+        families, left_out = families_for(training.kinds)
+        names, notes = [*families, "logistic"], [*training.notes, *left_out]
+    else:
+        notes = [*training.notes, *(families_for(training.kinds)[1] if "auto" in names and tune else ())]
+    for name in names:
+        check_table(name, training.kinds)
     tell = notify or (lambda note: None)
-    for note in training.notes:
+    for note in notes:
         tell(note)
     side = training.target.positive
     shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
@@ -176,13 +185,15 @@ def compare_models(
         store=store,
         progress=progress,
     )
-    return ModelComparison(found, chosen, side, training.notes)
+    return ModelComparison(found, chosen, side, notes)
 
 
-def _check(models: Sequence[str], n_splits: Any, n_jobs: Any, random_state: Any, store: Any, table: Any) -> list[str]:
+def _check(
+    models: Sequence[str] | None, n_splits: Any, n_jobs: Any, random_state: Any, store: Any, table: Any
+) -> list[str]:
     """Return the names of the models; raise an error for invalid parameters before the table is read."""
-    names = [models] if isinstance(models, str) else list(models)
-    for name in names or [""]:
+    names = [models] if isinstance(models, str) else list(models or [])
+    for name in names if names or models is None else [""]:
         check_choice("models", name, MODELS)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -194,8 +205,8 @@ def _check(models: Sequence[str], n_splits: Any, n_jobs: Any, random_state: Any,
         )
     check_seed(random_state)
     need_tables()
-    for package in sorted({PACKAGES[name] for name in names if name in PACKAGES}):
-        need(package)
+    for name in names:
+        need_package(name)
     if store is not None:
         if isinstance(table, str | Path):
             check_not_input(store, [table])

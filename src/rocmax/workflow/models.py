@@ -1,4 +1,4 @@
-"""Models by name, and the definition of ``auto``."""
+"""Models by name."""
 
 from __future__ import annotations
 
@@ -12,16 +12,25 @@ from sklearn.svm import LinearSVC
 from rocmax._packages import need
 from rocmax._response import class_scores
 from rocmax._typing import Array
-from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.workflow.preprocessing import preprocessing
+from rocmax.data import DataError
+from rocmax.estimators import AUCClassifier, BoostedClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax.workflow.preprocessing import additive_preprocessing, preprocessing, text_places, tree_preprocessing
 
-# Models that can be saved: they consist of types of rocmax and scikit-learn only.
-SAVED_MODELS = ("auto", "auc", "logistic", "svm")
-MODELS = (*SAVED_MODELS, "lightgbm")
+# Families of models among which "auto" chooses, from the simplest to the most flexible.
+FAMILIES = ("linear", "additive", "boosted")
+MODELS = ("auto", *FAMILIES, "auc", "logistic", "svm", "lightgbm")
 # Optional packages that models require.
-PACKAGES = {"lightgbm": "lightgbm"}
+PACKAGES = {"boosted": "lightgbm", "lightgbm": "lightgbm"}
 # Range of false-positive rates without a limit.
 WHOLE = (0.0, 1.0)
+# The defaults of LightGBM's classifier.
+LIGHTGBM: dict[str, Any] = {
+    "objective": "binary",
+    "max_leaf_nodes": 31,
+    "learning_rate": 0.1,
+    "n_estimators": 100,
+    "n_models": 1,
+}
 
 
 def make_classifier(
@@ -31,14 +40,16 @@ def make_classifier(
     seed: int,
     measure: str = "partial_auc",
     folds: list[tuple[NDArray[Any], NDArray[Any]]] | None = None,
+    kinds: dict[str, str] | None = None,
 ) -> Any:
     """Return the classifier for a name.
 
     Parameters
     ----------
     name : str
-        One of `MODELS`. "auto" is the AUC classifier without a limit on the false-positive rate. With a limit, it is
-        the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds are given.
+        One of `MODELS` except "auto". "linear" is the AUC classifier without a limit on the false-positive rate. With a
+        limit, it is the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds
+        are given. "additive" is the same classifier on spline features.
     window : tuple of float
         Range of false-positive rates; (0, 1) for no limit.
     positive : str
@@ -48,41 +59,76 @@ def make_classifier(
     measure : str, default="partial_auc"
         Measure to optimize.
     folds : list or None, default=None
-        Folds of the training rows for tuning. If None, the classifier is not tuned.
+        Folds of the training rows for tuning. If None, the classifier is not tuned; "boosted" then has the parameters
+        of "lightgbm".
+    kinds : dict or None, default=None
+        Kind of each column; None for sparse matrices.
 
     Returns
     -------
     estimator
         Unfitted classifier.
     """
-    if name == "auto" and window != WHOLE:
+    if name in ("linear", "additive") and window != WHOLE:
         if measure == "partial_auc" and folds:
             return PartialAUCClassifierCV(*window, cv=folds, pos_label=positive)
         return PartialAUCClassifier(*window, pos_label=positive)
-    if name in ("auto", "auc"):
+    if name in ("linear", "additive", "auc"):
         return AUCClassifier(pos_label=positive)
     if name == "logistic":
         return LogisticRegression(max_iter=1000)
     if name == "svm":
         return LinearSVC(dual="auto", random_state=seed)
-    if name == "lightgbm":
-        return need("lightgbm").LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
-    raise ValueError(f"model must be one of {', '.join(MODELS)}; got {name!r}")
+    if name in ("boosted", "lightgbm"):
+        need_package(name)
+        tuned = name == "boosted" and bool(folds)
+        return BoostedClassifier(
+            measure,
+            min_fpr=window[0],
+            max_fpr=window[1],
+            cv=folds if tuned else None,
+            categorical_features=text_places(kinds) or None,
+            random_state=seed,
+            pos_label=positive,
+            **({} if tuned else LIGHTGBM),
+        )
+    raise ValueError(f"model must be one of {', '.join(MODELS[1:])}; got {name!r}")
+
+
+def check_table(name: str, kinds: dict[str, str] | None) -> None:
+    """Raise DataError if a model cannot be fitted to a table with columns of these kinds."""
+    if name == "additive" and kinds is None:
+        raise DataError("the model additive requires a table with columns; got svmlight data")
+
+
+def make_preprocessing(name: str, kinds: dict[str, str] | None) -> Any:
+    """Return the preprocessing for a model by name."""
+    check_table(name, kinds)
+    if name == "additive" and kinds is not None:
+        return additive_preprocessing(kinds)
+    return tree_preprocessing(kinds) if name in PACKAGES else preprocessing(kinds)
 
 
 def make_model(
     name: str, kinds: dict[str, str] | None, window: tuple[float, float], positive: str, seed: int
 ) -> Pipeline:
     """Return a pipeline of the preprocessing and an untuned classifier."""
-    return Pipeline([("table", preprocessing(kinds)), ("model", make_classifier(name, window, positive, seed))])
+    classifier = make_classifier(name, window, positive, seed, kinds=kinds)
+    return Pipeline([("table", make_preprocessing(name, kinds)), ("model", classifier)])
 
 
-def tuning_grid(classifier: Any) -> dict[str, list[Any]] | None:
+def need_package(name: str) -> None:
+    """Raise ImportError if the package that a model requires is missing."""
+    if name in PACKAGES:
+        need(PACKAGES[name])
+
+
+def tuning_grid(name: str, classifier: Any) -> dict[str, list[Any]] | None:
     """Return the grid of the classifier's main parameter, with five values, or None if it tunes itself."""
-    if isinstance(classifier, PartialAUCClassifierCV):
+    if name == "boosted" or isinstance(classifier, PartialAUCClassifierCV):
         return None
-    if "num_leaves" in classifier.get_params():
-        return {"num_leaves": [7, 15, 31, 63, 127]}
+    if name == "lightgbm":
+        return {"max_leaf_nodes": [7, 15, 31, 63, 127]}
     return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
 

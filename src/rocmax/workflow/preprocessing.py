@@ -8,7 +8,15 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
+
+from rocmax.estimators import SplineFeatures
 
 MISSING = "(missing)"
 MAX_CATEGORIES = 50
@@ -28,7 +36,7 @@ def column_kinds(X: Any) -> dict[str, str]:
 
 
 def preprocessing(kinds: dict[str, str] | None) -> Any:
-    """Return the preprocessing: numbers are imputed and standardized, text is one-hot encoded.
+    """Return the preprocessing of linear models: numbers are imputed and standardized, text is one-hot encoded.
 
     Parameters
     ----------
@@ -43,15 +51,80 @@ def preprocessing(kinds: dict[str, str] | None) -> Any:
     """
     if kinds is None:
         return MaxAbsScaler().set_output(transform="default")
+    numbers, texts = _positions(kinds)
+    return _table([("numbers", _number_steps(), numbers), ("texts", _text_steps(), texts)])
+
+
+def additive_preprocessing(kinds: dict[str, str]) -> Any:
+    """Return the preprocessing of additive models: numbers become splines, text is one-hot encoded.
+
+    No feature depends on two columns, so a linear model of the features is additive in the columns.
+
+    Parameters
+    ----------
+    kinds : dict
+        Kind of each column, as returned by :func:`column_kinds`.
+
+    Returns
+    -------
+    transformer
+        Unfitted transformer.
+    """
+    numbers, texts = _positions(kinds)
+    splines = make_pipeline(SplineFeatures(), StandardScaler())
+    return _table([("numbers", splines, numbers), ("texts", _text_steps(), texts)])
+
+
+def tree_preprocessing(kinds: dict[str, str] | None) -> Any:
+    """Return the preprocessing of trees: numbers and missing values are not changed, text becomes category codes.
+
+    Parameters
+    ----------
+    kinds : dict or None
+        Kind of each column, as returned by :func:`column_kinds`. None for a sparse matrix, which is not changed.
+
+    Returns
+    -------
+    transformer
+        Unfitted transformer. Its output has the numbers first, then the codes; an unknown category is NaN.
+    """
+    if kinds is None:
+        return FunctionTransformer(accept_sparse=True).set_output(transform="default")
+    numbers, texts = _positions(kinds)
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=np.nan, max_categories=MAX_CATEGORIES, dtype=np.float64
+    )
+    return _table([("numbers", "passthrough", numbers), ("texts", make_pipeline(*_fill_text(), encoder), texts)])
+
+
+def text_places(kinds: dict[str, str] | None) -> list[int]:
+    """Return the positions of the category codes in the output of :func:`tree_preprocessing`."""
+    if kinds is None:
+        return []
+    numbers, texts = _positions(kinds)
+    return list(range(len(numbers), len(numbers) + len(texts)))
+
+
+def _positions(kinds: dict[str, str]) -> tuple[list[int], list[int]]:
     # Positions instead of names: ColumnTransformer looks up each name with list.index, which takes quadratic time.
     numbers = [i for i, kind in enumerate(kinds.values()) if kind == "number"]
-    texts = [i for i, kind in enumerate(kinds.values()) if kind == "text"]
-    number_steps = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
-    text_steps = make_pipeline(
-        # Older versions of pandas use None for missing text. The empty string is missing too, as in csv and ONNX.
-        *(SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")),
-        OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES),
-    )
-    transformer = ColumnTransformer([("numbers", number_steps, numbers), ("texts", text_steps, texts)])
+    return numbers, [i for i, kind in enumerate(kinds.values()) if kind == "text"]
+
+
+def _table(parts: list[tuple[str, Any, list[int]]]) -> Any:
     # One-hot columns are sparse, which data frames do not support: ignore the global output setting of scikit-learn.
-    return transformer.set_output(transform="default")
+    return ColumnTransformer(parts).set_output(transform="default")
+
+
+def _number_steps() -> Any:
+    return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler())
+
+
+def _fill_text() -> list[Any]:
+    # Older versions of pandas use None for missing text. The empty string is missing too, as in csv and ONNX.
+    return [SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")]
+
+
+def _text_steps() -> Any:
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES)
+    return make_pipeline(*_fill_text(), encoder)

@@ -11,15 +11,20 @@ import numpy as np
 from rocmax._atomic import check_not_input, check_output, write_file
 from rocmax._packages import need
 from rocmax._response import towards
+from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax.data import DataError
 from rocmax.report import ReportModel, TestData, render
 from rocmax.workflow.evaluation import Scored, score_table
+from rocmax.workflow.families import family_text
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import need_tables
 from rocmax.workflow.tuning import tuning_text
 
 N_FEATURES = 15
+# Number of rows on which the contributions of columns are computed.
+N_ROWS = 1_000
+WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
 
 def write_report(
@@ -102,7 +107,8 @@ def _model(entry: Scored, name: str) -> ReportModel:
     about = entry.fitted.facts
     facts = [
         ("fitted", about["fitted"]),
-        ("model", about["model"]),
+        ("model", about["model"] if about["model"] == entry.fitted.family else f"auto: {entry.fitted.family}"),
+        *([("families", family_text(about["families"]))] if about.get("families") else []),
         ("measure", about["measure"]),
         ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
         ("tuning", tuning_text(about["tuning"])),
@@ -112,31 +118,59 @@ def _model(entry: Scored, name: str) -> ReportModel:
         *((package, version) for package, version in about["versions"].items()),
     ]
     pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
+    features, feature_value = _top_features(entry, pipeline)
     return ReportModel(
         name,
         type(pipeline.named_steps["model"]).__name__,
         entry.scores,
         entry.predicted,
-        _top_features(pipeline, entry.target.positive),
+        features,
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
+        feature_value,
     )
 
 
-def _top_features(pipeline: Any, positive: str) -> list[tuple[str, float]]:
-    """Return the largest weights of a linear model, in the direction of the positive class."""
+def _top_features(entry: Scored, pipeline: Any) -> tuple[list[tuple[str, float]], str]:
+    """Return the most important features of a model, and what their values are.
+
+    They are the weights of a linear model in the direction of the positive class, the spread of the contributions of
+    the columns of an additive model, and the gain of trees.
+    """
     classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
-    if not hasattr(classifier, "coef_"):
-        return []
-    weights = towards(classifier.coef_[0], positive_index(classifier.classes_, positive))
+    if entry.fitted.family == "additive":
+        return _largest(list(entry.X.columns), _spreads(pipeline, entry.X.head(N_ROWS))), SPREAD
+    if hasattr(classifier, "coef_"):
+        values, kind = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive)), WEIGHT
+    elif hasattr(classifier, "feature_importances_"):
+        values, kind = classifier.feature_importances_, GAIN
+    else:
+        return [], WEIGHT
     named = hasattr(table, "transformers_")
     names = (
         [name.partition("__")[2] for name in table.get_feature_names_out()]
         if named
-        else [f"feature {i + 1}" for i in range(weights.size)]
+        else [f"feature {i + 1}" for i in range(values.size)]
     )
-    largest = np.argsort(-np.abs(weights), kind="stable")[:N_FEATURES]
-    return [(names[i], float(weights[i])) for i in largest]
+    return _largest(names, values), kind
+
+
+def _largest(names: list[str], values: Array) -> list[tuple[str, float]]:
+    largest = np.argsort(-np.abs(values), kind="stable")[:N_FEATURES]
+    return [(names[i], float(values[i])) for i in largest]
+
+
+def _spreads(pipeline: Any, X: Any) -> Array:
+    """Return the standard deviation of the contribution of each column to the score of an additive model.
+
+    The score with one column set to a constant differs from the score by the contribution of that column.
+    """
+    scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
+    found = []
+    for name in X.columns:
+        without = X.assign(**{name: X[name].iloc[first].to_numpy()})
+        found.append(np.std(scores - pipeline.decision_function(without)))
+    return np.array(found)
 
 
 def _columns(entry: Scored) -> list[tuple[str, str, float]]:

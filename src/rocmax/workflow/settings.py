@@ -10,7 +10,7 @@ import numpy as np
 
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.workflow.measuring import window_measure_names
-from rocmax.workflow.models import SAVED_MODELS
+from rocmax.workflow.models import MODELS
 
 LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
@@ -42,7 +42,7 @@ def check_fit(
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
     window = check_window(min_fpr, max_fpr)
     chosen = check_measure(measure, max_fpr)
-    check_choice("model", model, SAVED_MODELS)
+    check_choice("model", model, MODELS)
     if confidence is not None:
         _check_range("confidence", confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
         if max_fpr == 1.0:

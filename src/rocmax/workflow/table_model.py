@@ -20,8 +20,8 @@ class TableModel:
         Fitted pipeline of preprocessing and classifier; with a limit on the false-positive rate, a
         :class:`rocmax.FPRThresholdClassifier` that wraps it.
     facts : dict
-        Metadata, as plain values: columns and their kinds, classes, range of false-positive rates, measure, tuning,
-        numbers of rows, versions.
+        Metadata, as plain values: columns and their kinds, classes, range of false-positive rates, measure, the chosen
+        family ("family") and the comparison behind the choice ("families"), tuning, numbers of rows, versions.
     notes : sequence of str, default=()
         What the user should know about the fit: columns that were left out, for example.
     path : Path, default=None
@@ -56,6 +56,14 @@ class TableModel:
         return self.facts["model"] if self.path is None else self.path.stem
 
     @property
+    def family(self) -> str:
+        """Name of the fitted model: the chosen family if the name of the model is "auto"."""
+        # In files of earlier versions, "auto" is the linear model.
+        default = "linear" if self.facts["model"] == "auto" else self.facts["model"]
+        result: str = self.facts.get("family", default)
+        return result
+
+    @property
     def positive(self) -> str:
         """Label of the positive class."""
         result: str = self.facts["positive"]
@@ -88,7 +96,8 @@ class TableModel:
 
     def __repr__(self) -> str:
         limit = "" if self.facts["max_fpr"] == 1.0 else f", max_fpr={self.facts['max_fpr']:g}"
-        return f"TableModel({self.facts['model']!r}, positive={self.positive!r}{limit})"
+        chosen = "" if self.family == self.facts["model"] else f", family={self.family!r}"
+        return f"TableModel({self.facts['model']!r}{chosen}, positive={self.positive!r}{limit})"
 
 
 def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:

@@ -12,22 +12,28 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from rocmax._quiet import hushed
 from rocmax._response import class_scores
 from rocmax._typing import Array
+from rocmax.estimators import BoostedClassifier
 from rocmax.metrics import make_scorer
+from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
-from rocmax.workflow.models import WHOLE, make_classifier, tuning_grid
-from rocmax.workflow.preprocessing import preprocessing
+from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
 # Up to these numbers of rows, 5-fold cross-validation is run twice, or once; above, it has three folds.
 FEW_ROWS, MANY_ROWS = 5_000, 20_000
+# Above this number of rows, boosted trees are tuned on one split.
+MOST_ROWS_IN_FOLDS = 30_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
+# The same for the rows on which families are compared.
+MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 10_000, 100
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -39,7 +45,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     Parameters
     ----------
     model : str, default="auto"
-        Name of the model, as in :func:`rocmax.workflow.models.make_classifier`.
+        Name of the model, as in :func:`rocmax.workflow.models.make_classifier`; or "auto", which compares the families
+        of :func:`rocmax.workflow.families.families_for` by cross-validation, and is "linear" without tuning.
     kinds : dict or None, default=None
         Kind of each column; None for sparse matrices.
     window : tuple of float, default=(0.0, 1.0)
@@ -55,6 +62,10 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     Attributes
     ----------
+    family_ : str
+        Name of the model that was fitted: the chosen family for "auto".
+    families_ : dict or None
+        Comparison of the families, as in :func:`rocmax.workflow.families.compare_families`; None except for "auto".
     pipeline_ : Pipeline
         Preprocessing and classifier, fitted to all training rows.
     tuning_ : dict or None
@@ -83,23 +94,85 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.seed = seed
 
     def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
-        """Tune and fit; groups are not split between folds."""
-        splits = tuning_splits(y == self.positive, groups, self.window, self.seed) if self.tune else []
-        classifier = make_classifier(self.model, self.window, self.positive, self.seed, self.measure, splits)
-        pipeline = Pipeline([("table", preprocessing(self.kinds)), ("model", classifier)])
-        grid = tuning_grid(classifier)
+        """Choose the family if the model is "auto", tune and fit; groups are not split between folds."""
+        if self.model == "auto":
+            return self._fit_auto(X, y, groups)
+        self.family_ = self.model
+        self.families_: dict[str, Any] | None = None
+        splits = self._splits(y, groups) if self.tune else []
+        classifier = make_classifier(
+            self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds
+        )
+        pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
+        grid = tuning_grid(self.model, classifier)
         self.tuning_: dict[str, Any] | None = None
+        self._fold_scores: list[float] | None = None
         if not splits:
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
-            self.pipeline_, self.tuning_ = fit_self_tuned(pipeline, X, y, splits)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
-            scoring = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
-            self.pipeline_, self.tuning_ = fit_tuned(pipeline, X, y, splits, scoring, grid, quietly)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(
+                pipeline, X, y, splits, self._scorer(), grid, quietly
+            )
         self.classes_ = self.pipeline_.classes_
         return self
+
+    def held_out_scores(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[float]:
+        """Return the score of the chosen parameters on the held-out rows of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the fit.
+        y : ndarray of shape (n_samples,)
+            Their labels.
+        groups : ndarray of shape (n_samples,) or None
+            Their groups.
+
+        Returns
+        -------
+        list of float
+            Score of each fold of :func:`tuning_splits`.
+        """
+        if self._fold_scores is not None:
+            return self._fold_scores
+        rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
+        fixed = clone(classifier).set_params(**boosted_parameters(classifier))
+        scoring, found = self._scorer(), []
+        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed):
+            fixed.fit(rows[train], y[train])
+            found.append(float(scoring(fixed, rows[test], y[test])))
+        return found
+
+    def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
+        if self.model == "boosted":
+            return boosted_splits(y == self.positive, groups, self.seed)
+        return tuning_splits(y == self.positive, groups, self.window, self.seed)
+
+    def _scorer(self) -> Callable[..., float]:
+        scorer: Callable[..., float] = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
+        return scorer
+
+    def _fit_auto(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> TunedPipeline:
+        """Fit the chosen family; without cross-validation, the linear one."""
+        chosen = self._named("linear")
+        self.families_ = None
+        rows = compared_rows(y == self.positive, self.window, self.seed)
+        if self.tune and tuning_splits(y[rows] == self.positive, _part(groups, rows), self.window, self.seed):
+            candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
+            self.families_ = compare_families(candidates, _part(X, rows), y[rows], _part(groups, rows))
+            chosen = candidates[self.families_["family"]]
+        if self.families_ is None or rows.size < y.size:
+            chosen.fit(X, y, groups)
+        self.family_, self.pipeline_, self.classes_ = chosen.model, chosen.pipeline_, chosen.classes_
+        self.tuning_ = chosen.tuning_
+        return self
+
+    def _named(self, name: str) -> TunedPipeline:
+        return TunedPipeline(**{**self.get_params(), "model": name})
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores for ``classes_[1]``."""
@@ -128,11 +201,46 @@ def tuning_splits(
     rng, found = np.random.default_rng(seed), []
     for repeat in range(2 if positive.size <= FEW_ROWS else 1):
         for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
-            parts = [train[positive[train] == side] for side in (True, False)]
-            if all(part.size for part in parts) and 0 < positive[test].sum() < test.size:
-                kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
-                found.append((np.sort(np.concatenate(kept)), test))
+            kept = _at_most(most, train, positive, rng)
+            if 0 < positive[kept].sum() < kept.size and 0 < positive[test].sum() < test.size:
+                found.append((kept, test))
     return found
+
+
+def boosted_splits(positive: NDArray[np.bool_], groups: NDArray[Any] | None, seed: int) -> list[Split]:
+    """Return the folds in which boosted trees are tuned, with all rows; groups are not split between folds.
+
+    There are five folds for few rows and three for many, as by default in :class:`rocmax.BoostedClassifier`; for more
+    than `MOST_ROWS_IN_FOLDS`, there is one held-out quarter.
+    """
+    n_rows, rarest = positive.size, int(min(positive.sum(), (~positive).sum()))
+    n_folds = 4 if n_rows > MOST_ROWS_IN_FOLDS else 3 if n_rows > MANY_ROWS else 5
+    if rarest < 2:
+        return []
+    found = _folds(positive, groups, min(n_folds, rarest), seed)
+    kept = [split for split in found if all(0 < positive[part].sum() < part.size for part in split)]
+    return kept[:1] if n_rows > MOST_ROWS_IN_FOLDS else kept
+
+
+def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int) -> Rows:
+    """Return the rows on which families are compared: all, or a random subsample of a class with many rows.
+
+    A class keeps at least `MAX_COMPARED` rows, and enough for `MAX_COMPARED_IN_WINDOW` negatives in the FPR range.
+    """
+    most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / (window[1] - window[0])))
+    return _at_most(most, np.arange(positive.size), positive, np.random.default_rng(seed))
+
+
+def _at_most(most: int, rows: Rows, positive: NDArray[np.bool_], rng: np.random.Generator) -> Rows:
+    """Return the rows, with a random subsample of a class that has more than ``most``."""
+    parts = [rows[positive[rows] == side] for side in (True, False)]
+    kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
+    return np.sort(np.concatenate(kept))
+
+
+def _part(values: Any, rows: Rows) -> Any:
+    """Return some rows, without a copy if they are all."""
+    return values if values is None or rows.size == values.shape[0] else _safe_indexing(values, rows)
 
 
 def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: int, seed: int) -> list[Split]:
@@ -152,11 +260,11 @@ def fit_tuned(
     scoring: Callable[..., float],
     grid: Any,
     while_searching: AbstractContextManager[Any] | None = None,
-) -> tuple[Pipeline, dict[str, Any]]:
+) -> tuple[Pipeline, dict[str, Any], list[float]]:
     """Choose the best parameters of a grid by cross-validation and fit the pipeline to all rows.
 
-    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline and the
-    result of the search.
+    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline, the
+    result of the search, and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = table.fit_transform(X)
@@ -164,33 +272,64 @@ def fit_tuned(
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
-    return Pipeline([("table", table), ("model", classifier)]), facts
+    by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
+    return Pipeline([("table", table), ("model", classifier)]), facts, by_fold
 
 
 def fit_self_tuned(
     pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]
-) -> tuple[Pipeline, dict[str, Any]]:
-    """Fit a pipeline whose classifier is tuned in its own fit; return it and the result of the tuning."""
+) -> tuple[Pipeline, dict[str, Any], list[float] | None]:
+    """Fit a pipeline whose classifier is tuned in its own fit.
+
+    Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
+    """
     classifier = pipeline.fit(X, labels).named_steps["model"]
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
+    if isinstance(classifier, BoostedClassifier):
+        return pipeline, {**_boosted_facts(classifier), **_size(splits)}, None
+    best = int(classifier.scores_.mean(axis=0).argmax())
+    by_fold: list[float] = classifier.scores_[:, best].tolist()
     facts = {
         "chosen": {"C": classifier.C_},
         "tried": {"C": classifier.Cs_.tolist()},
         "starts": list(classifier.starts_),
-        "score": float(classifier.scores_.mean(axis=0).max()),
+        "score": float(np.mean(by_fold)),
         **_size(splits),
     }
-    return pipeline, facts
+    return pipeline, facts, by_fold
+
+
+def boosted_parameters(classifier: BoostedClassifier) -> dict[str, Any]:
+    """Return the parameters that boosted trees have chosen."""
+    return {
+        "objective": str(classifier.used_objective_),
+        "max_leaf_nodes": int(classifier.max_leaf_nodes_),
+        "learning_rate": float(classifier.learning_rate_),
+        "n_estimators": int(classifier.n_estimators_),
+    }
+
+
+def _boosted_facts(classifier: BoostedClassifier) -> dict[str, Any]:
+    results = classifier.cv_results_
+    return {
+        "chosen": boosted_parameters(classifier),
+        "tried": {name: sorted(set(results[name])) for name in ("objective", "max_leaf_nodes")},
+        "score": float(max(results["mean_score"])),
+        "scored by": "a smooth relative of the measure",
+    }
 
 
 def tuning_text(found: dict[str, Any] | None) -> str:
     """Return a description of the result of tuning."""
     if found is None:
         return "not tuned"
-    chosen = ", ".join(f"{name}={value:g}" for name, value in found["chosen"].items())
+    chosen = ", ".join(
+        f"{name}={value if isinstance(value, str) else format(value, 'g')}" for name, value in found["chosen"].items()
+    )
     starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation)"
+    measure = f" by {found['scored by']}" if "scored by" in found else ""
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{measure})"
 
 
 def _size(splits: list[Split]) -> dict[str, int]:
