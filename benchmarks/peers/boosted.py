@@ -45,7 +45,11 @@ UNSEEN = [
     "a9a", "cod-rna", "connect-4", "covtype:2", "covtype:4", "letter:A", "letter:K", "letter:O", "letter:S", "letter:Z",
     "bank-full", "telco-churn",
 ]  # fmt: skip
-TABLES = {"bank-full": ("term deposit", "yes", ["duration"]), "telco-churn": ("Churn", "Yes", ["customerID"])}
+TABLES = {
+    "bank-full": ("term deposit", "yes", ["duration"]),
+    "german-credit": ("risk", 2, []),
+    "telco-churn": ("Churn", "Yes", ["customerID"]),
+}
 OURS, RIVALS = "BoostedClassifier", ["LightGBM", "XGBoost", "LightGBM by logloss", "LightGBM by logloss x 3"]
 SIZES, RATE, ROUNDS, PATIENCE = (6, 15, 31, 63), 0.1, 250, 100
 SUBSETS = {"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8}
