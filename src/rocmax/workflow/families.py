@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rocmax.workflow.models import FAMILIES, need_package
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
-MAX_SPLINE_COLUMNS = 200
+MAX_SPLINE_COLUMNS = 50
 
 
 def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:

@@ -33,7 +33,7 @@ from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 STEP = 0.25
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 _TRUST = 0.1
-# Fraction of the maximum number of iterations that is used to fit a starting point with the tight loss.
+# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 _ROUGH_SHARE = 0.06
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
@@ -172,8 +172,8 @@ class WindowRefinement(Refinement):
         if kind not in ("auc", "tight"):
             return super().start(kind, strength)
         loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
-        # Convergence to zero weights is slow with the tight loss, and a starting point need not be optimal.
-        max_iter = self._max_iter if kind == "auc" else max(1, round(_ROUGH_SHARE * self._max_iter))
+        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
+        max_iter = max(1, round(_ROUGH_SHARE * self._max_iter))
         bound = loss.bind(self._data.positive, self._data.weight)
         solver = SmoothedNewton(self._tol, max_iter)
         return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
