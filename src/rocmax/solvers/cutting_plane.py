@@ -29,8 +29,9 @@ class CuttingPlane(Parameters):
     :math:`R(w) \le \xi +` ``tol``, and returns the last ``w``. No constraint is dropped, and there is no line search.
 
     The objective at the last iterate is within ``C * tol`` of the minimum, but it can be higher than at an earlier
-    iterate, or at zero weights. Where zero weights are optimal, the last iterate is a small vector in the direction of
-    the most violated constraints rather than zero, and often ranks well; the certified solvers return zero weights.
+    iterate, or at zero weights. Where zero weights are optimal, the certified solvers return them; this algorithm stops
+    at a small vector near zero, which ranks well for some values of ``C`` and at random for others, so that ``C`` must
+    be chosen on held-out rows.
 
     Parameters
     ----------

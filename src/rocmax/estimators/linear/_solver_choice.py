@@ -10,7 +10,7 @@ from rocmax.solvers.base import Solver
 
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
-    "At zero weights no constraint is violated by more than tol. Lower tol or C, and check that the features vary."
+    "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
 )
 
 

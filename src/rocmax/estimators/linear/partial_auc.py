@@ -121,8 +121,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     -----
     The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives is
     above the mean of the negatives in the window, zero weights are optimal for every ``C``. The fit then issues a
-    ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops before it reaches zero weights if ``C`` is
-    small, and its last iterate often ranks well; for larger ``C`` it can reach them.
+    ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops close to zero weights instead. Its last iterate
+    ranks well for some values of ``C`` and at random for others: choose ``C`` on held-out rows, for example with
+    :class:`PartialAUCClassifierCV`.
 
     References
     ----------
@@ -189,12 +190,13 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
     def _remedy(self) -> str:
         if self.solver == "cutting_plane":
-            return CUTTING_PLANE_REMEDY
+            return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
         if self.loss in ("auto", "ramp"):
             return "No feature separates the classes; check that the features vary."
+        other = 'solver="cutting_plane" with C chosen on held-out rows'
         if self.loss == "hinge" and self.min_fpr > 0:
-            return 'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto".'
-        other = 'solver="cutting_plane" with a small C and tol, ' if self.constraint is None else ""
+            return f'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto" or {other}.'
+        other = f"{other}, " if self.constraint is None else ""
         return (
             "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
             f'the mean of the negatives in the window. Use loss="auto", {other}widen the window, or raise a very '
