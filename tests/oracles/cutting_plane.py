@@ -63,7 +63,7 @@ def every_constraint(pos, neg, j_a, j_b, structural):
 def most_violated(constraints, w):
     """Return ``H_w``, ``delta`` and ``psi`` of the most violated constraint."""
     H = constraints.delta + constraints.psi @ w
-    best = H >= H.max() - EQUAL
+    best = H.max() - H <= EQUAL
     best &= constraints.inverted == constraints.inverted[best].min()
     return H.max(), constraints.delta[best].mean(), constraints.psi[best].mean(axis=0)
 

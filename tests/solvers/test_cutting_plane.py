@@ -58,7 +58,7 @@ def test_algorithm_1_step_by_step_structural(ranks, C):
 
 @every_convex_case
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_last_iterate_is_within_C_tol_of_the_optimum(case, weighted):
+def test_the_last_iterate_is_within_the_tolerance_of_the_optimum(case, weighted):
     X, y, weight = sample(3, weighted=weighted)
     for C in (0.1, 10.0):
         result = solve(CuttingPlane(1e-3), case, X, y, C, weight)
@@ -162,7 +162,7 @@ class Margin(BoundLoss):
 
 def test_a_negative_loss_is_an_error():
     X, y, _ = sample(1)
-    with pytest.raises(ValueError, match="requires a loss that is never negative.*got Margin with the value -"):
+    with pytest.raises(ValueError, match=r"requires a loss that is never negative.*got Margin with the value -"):
         CuttingPlane().solve(as_operator(X), Margin(y), SquaredL2(1.0), a_start(X) + 5 * (X[y].mean(0) - X[~y].mean(0)))
 
 

@@ -121,9 +121,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     -----
     The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives is
     above the mean of the negatives in the window, zero weights are optimal for every ``C``. The fit then issues a
-    ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops close to zero weights instead. Its last iterate
-    ranks well for some values of ``C`` and at random for others: choose ``C`` on held-out rows, for example with
-    :class:`PartialAUCClassifierCV`.
+    ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops close to zero weights instead. Its last
+    iterate ranks well for some values of ``C`` and at random for others: choose ``C`` on held-out rows, for example
+    with :class:`PartialAUCClassifierCV`.
 
     References
     ----------

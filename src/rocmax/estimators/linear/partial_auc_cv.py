@@ -56,8 +56,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     With another loss, :class:`PartialAUCClassifier` is fitted for each ``C`` on the training part of each fold. The
     value of ``C`` with the best mean partial AUC on the held-out rows is selected, and its models of all folds are
     averaged, also with unit standard deviation. There is no refit on all rows, so with a single split the fitted model
-    of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single split, this is how Narasimhan and Agarwal
-    (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state whether they refit.
+    of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single split, this is how Narasimhan and
+    Agarwal (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state whether they refit.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     loss : {"auto", "tight", "structural", "hinge"}, default="auto"
-        Loss to minimize, as in :class:`PartialAUCClassifier`.
+        Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
@@ -76,7 +76,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
         Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
         violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
-        even where zero weights have a lower objective. It requires the loss "tight", "structural" or "hinge".
+        even where zero weights have a lower objective.
     tol : float, default=1e-3
         Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
     max_iter : int, default=500
