@@ -158,8 +158,8 @@ def main(arguments: list[str] | None = None) -> None:
         return
     minutes = sum(figure["seconds"] for figure in figures.values()) / 60
     note = (
-        f"thrombin, thirds for training, validation and test, partial AUC [0, 0.1]. Exact: a certified "
-        f" gap of {TOL:g}. Subgradient: {N_STEPS} steps from each of {len(STEPS)} first steps lambda / u, u = "
+        "thrombin, thirds for training, validation and test, partial AUC [0, 0.1]. Exact: a certified "
+        f"gap of {TOL:g}. Subgradient: {N_STEPS} steps from each of {len(STEPS)} first steps lambda / u, u = "
         f"{', '.join(f'{u:g}' for u in STEPS)}; the best iterate. Running time of all fits, one thread: {minutes:.1f} "
         "minutes."
     )
