@@ -90,13 +90,14 @@ DIFFERENT = {
     },
     ("rocmax", "loss"): dict.fromkeys(
         (
-            "AUCClassifier", "BreakEvenClassifier", "GMeanClassifier", "PartialAUCClassifier", "PrecisionAtKClassifier",
-            "ScoreClassifier", "partial_auc_path",
+            "AUCClassifier", "BreakEvenClassifier", "GMeanClassifier", "PartialAUCClassifier", "PartialAUCClassifierCV",
+            "PrecisionAtKClassifier", "ScoreClassifier", "partial_auc_path",
         ),
         "losses of its own measure",
     ),
     ("rocmax", "max_fpr"): {"FPRThresholdClassifier": "a limit, not the end of a range"},
     ("rocmax", "radius"): {"MiniBatchClassifier": "always the L2 norm", "SOLAMClassifier": "always the L2 norm"},
+    ("rocmax", "solver"): {"ScoreClassifier": "an object"},
     ("rocmax", "t0"): {"ASAMClassifier": "another reason for auto"},
     ("rocmax", "X"): {"compare": "whatever the estimators take"},
     ("rocmax.data", "path"): {"read_columns": "named in the text above"},
@@ -121,6 +122,7 @@ DIFFERENT = {
     ("rocmax.solvers", "max_iter"): {"CCCP": "outer steps"},
     ("rocmax.solvers", "tol"): {
         "CCCP": "not convex: no certificate",
+        "CuttingPlane": "absolute, as published",
         "LBFGS": "not convex: no certificate",
         "ProjectedSubgradient": "relative to the loss alone",
         "ProximalBundle": "relative to the loss alone",

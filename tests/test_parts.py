@@ -27,6 +27,7 @@ PARTS = [
         kind(tol=0.01)
         for kind in (
             solvers.CCCP,
+            solvers.CuttingPlane,
             solvers.LBFGS,
             solvers.OCAS,
             solvers.ProjectedSubgradient,

@@ -1,8 +1,7 @@
 """How long a certified fit takes: ``min 1/2 |w|^2 + C R(w)`` to a relative gap of 1e-3.
 
 Passes over the data, the certified gap, and CPU time as a multiple of scikit-learn's ``LogisticRegression()`` on the
-same standardised data in the same run; one thread, least of several interleaved repeats. A peer, the papers' one-slack
-cutting plane, runs once on some of the problems.
+same standardised data in the same run; one thread, least of several interleaved repeats.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from benchmarks._shared.cutting_plane import cutting_plane
 from benchmarks._shared.data import Dataset, load_real, synthetic
 from benchmarks._shared.results import cpu_time, markdown, publish
 from rocmax.losses import PartialAUCTight
@@ -30,7 +28,6 @@ FULL_AUC, SMALL, INNER = (0.0, 1.0), (0.0, 0.1), (0.02, 0.05)
 PROBLEMS = [(window, C) for window in (FULL_AUC, SMALL, INNER) for C in (1.0, 100.0, 1e4)]
 BIG, MEDIUM = "synthetic 1e6", "synthetic 1e5"
 FULL_AUC_LIMIT = {MEDIUM: 2.0, "ijcnn1": 2.0, "a9a": 3.0, "letter": 2.0}
-PEER_SETS = ("letter", "ijcnn1", "a9a", MEDIUM, "synthetic 2e4")
 # Four times the passes of the loosest goal: a fit that needs more has missed it anyway.
 MAX_ITER = 100
 # Weights shorter than this are zero but for rounding: scores have unit margins, and features unit deviation.
@@ -39,7 +36,6 @@ DUST = 1e-9
 LONG = 10.0
 
 HEADER = ("set", "rows x features", "window", "C", "passes", "gap", "CPU s", "x LR", "goals", "")
-PEER_HEADER = ("set", "passes", "gap", "CPU s", "cutting-plane passes", "gap reached", "CPU s ")
 
 
 class Fit(NamedTuple):
@@ -140,15 +136,6 @@ def describe(fit: Fit) -> tuple[str, ...]:
     return (*cells, f"{fit.seconds:.3f}", f"{fit.ratio:.2f}", verdict, note)
 
 
-def measure_peer(data: Dataset, ours: Fit) -> tuple[str, ...]:
-    """Run the cutting plane once on the full AUC at C = 100, beside our fit of the same problem."""
-    loss = PartialAUCTight(*FULL_AUC).bind(data.y)
-    spent, result = cpu_time(lambda: cutting_plane(as_operator(data.X), loss, SquaredL2(100.0), TOL))
-    ours_cells = (str(ours.passes), f"{ours.gap:.1e}", f"{ours.seconds:.3f}")
-    gap = f"{result.gap / result.objective:.1e}"
-    return (data.name, *ours_cells, str(result.trace[-1].passes), gap, f"{spent:.3f}")
-
-
 def summary(fits: list[Fit]) -> str:
     """List the goals with the number of fits that meet them, and every fit that does not."""
     counts: dict[str, list[bool]] = {}
@@ -173,7 +160,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--without", nargs="*", default=[], help="names of sets to leave out")
     args = parser.parse_args(argv)
     quick = args.quick
-    fits, logistic, peers = [], [], []
+    fits, logistic = [], []
     with threadpool_limits(1):
         solve(synthetic(1000, 5), FULL_AUC, 1.0)  # pay for imports and first calls
         for data in (data for data in datasets(quick) if data.name not in args.without):
@@ -181,13 +168,8 @@ def main(argv: list[str] | None = None) -> None:
             fits, logistic = fits + new, [*logistic, f"- {line}"]
             print(line, flush=True)
             print(markdown(HEADER, map(describe, new)), flush=True)
-            if data.name in PEER_SETS:
-                ours = next(fit for fit in new if (fit.window, fit.C) == (FULL_AUC, 100.0))
-                peers.append(measure_peer(data, ours))
     sections = [
         markdown(HEADER, map(describe, fits)),
-        "## One-slack cutting plane, [0, 1], C = 100, at most 300 passes",
-        markdown(PEER_HEADER, peers),
         summary(fits),
         "\n".join(["## Logistic regression", "", *logistic]),
     ]

@@ -14,6 +14,9 @@ MODELS = {
     "AUCClassifier l1": rocmax.AUCClassifier(constraint="l1", radius=1.0),
     "PartialAUCClassifier": rocmax.PartialAUCClassifier(0.0, 0.3),
     "PartialAUCClassifier tight": rocmax.PartialAUCClassifier(0.0, 0.5, loss="tight", C=10.0),
+    "PartialAUCClassifier cutting plane": rocmax.PartialAUCClassifier(
+        0.0, 0.5, loss="tight", C=10.0, solver="cutting_plane"
+    ),
     "PartialAUCClassifierCV": rocmax.PartialAUCClassifierCV(0.0, 0.3, Cs=[1.0], cv=2, max_iter=50),
     "PrecisionAtKClassifier": rocmax.PrecisionAtKClassifier(0.2),
     "BoostedClassifier": rocmax.BoostedClassifier(

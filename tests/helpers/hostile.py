@@ -49,6 +49,11 @@ from rocmax import (
 ESTIMATORS = [
     *(AUCClassifier(loss) for loss in ("hinge", "squared_hinge")),
     *(PartialAUCClassifier(0.1, 0.5, loss=loss) for loss in ("auto", "tight", "structural", "hinge", "ramp")),
+    *(
+        PartialAUCClassifier(0.1, 0.5, loss=loss, solver="cutting_plane", max_iter=50)
+        for loss in ("tight", "structural", "hinge")
+    ),
+    AUCClassifier(solver="cutting_plane"),
     *(AUCClassifier(constraint=norm, radius=1.0) for norm in ("l1", "l2", "elasticnet")),
     *(PrecisionAtKClassifier(loss=loss) for loss in ("auto", "convex")),
     *(
@@ -77,6 +82,7 @@ ESTIMATORS = [
     GreedyPairClassifier(n_steps=5),
     PartialAUCClassifierCV(Cs=[1.0], cv=2),
     SplineFeatures(),
+    PartialAUCClassifierCV(loss="tight", Cs=[1e-3, 1.0], cv=2, solver="cutting_plane"),
 ]
 
 # Seconds that one fit may take; the slowest takes about one on a free machine.

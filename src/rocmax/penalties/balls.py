@@ -234,7 +234,8 @@ class L1Ball(ElasticNetBall):
 class GroupBall(Ball):
     r"""Group-norm constraint, :math:`\sum_p |w_p|_2 \le \mathrm{radius}`.
 
-    The norms of the groups are projected onto the L1 ball, and each group is rescaled to its new norm.
+    The norms of the groups are projected onto the L1 ball, and each group is rescaled to its new norm. Narasimhan and
+    Agarwal (KDD 2013) bound the square, :math:`(\sum_p |w_p|_2)^2 \le \lambda`: ``radius`` is :math:`\sqrt\lambda`.
 
     Parameters
     ----------
@@ -250,6 +251,8 @@ class GroupBall(Ball):
     References
     ----------
     van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection", 2008.
+    Narasimhan and Agarwal, "SVM_pAUC^tight: a new support vector method for optimizing partial AUC based on a tight
+    convex upper bound", KDD 2013, section 6.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from rocmax._public import set_public_module
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.choose import choose_solver
+from rocmax.solvers.cutting_plane import CuttingPlane
 from rocmax.solvers.lbfgs import LBFGS
 from rocmax.solvers.minibatch import MiniBatchSteps
 from rocmax.solvers.ocas import OCAS
@@ -18,6 +19,7 @@ __all__ = [
     "OCAS",
     "Callback",
     "Cuts",
+    "CuttingPlane",
     "MiniBatchSteps",
     "Progress",
     "ProjectedSubgradient",

@@ -85,6 +85,15 @@ class Bundle:
         result: Array = -self._C * (self._alpha[active] @ np.array([self._g[i] for i in active]))
         return result
 
+    def minimizer_error(self) -> float:
+        """Return a bound on the rounding error in the norm of :meth:`minimizer`, from the cancellation of the cuts."""
+        size = self._alpha @ np.sqrt(np.diagonal(self._gram))
+        return float(64 * np.finfo(np.float64).eps * self._C * size)
+
+    def value(self, w: Array) -> float:
+        """Return the maximum of the cuts at ``w``."""
+        return float(np.max(self._offset + [g @ w for g in self._g]))
+
     def _useful(self) -> NDArray[np.intp]:
         # Besides the active cuts, the most recent ones are the most likely to become active again.
         return np.union1d(np.flatnonzero(self._alpha), np.arange(len(self._g))[-self._max_cuts // 4 :])

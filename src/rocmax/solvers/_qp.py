@@ -27,6 +27,10 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
     support = np.flatnonzero(a > 0)
     for _ in range(max_steps):
         target = _on_support(Q, p, support, ridge)
+        if target[-1] < 0 and a[support[-1]] == 0:
+            # The weight of the cut that entered last must grow. If the cuts are dependent, the system is singular, and
+            # its solution far away along a line on which the curvature is zero; rounding decides on its sign.
+            target = 2.0 * a[support] - target
         if (target > 0).all():
             a[:] = 0.0
             a[support] = target

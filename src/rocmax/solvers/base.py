@@ -47,7 +47,7 @@ class Result:
     Attributes
     ----------
     w : ndarray
-        Weights with the lowest objective found.
+        Weights with the lowest objective found; the last iterate of :class:`~rocmax.solvers.CuttingPlane`.
     objective : float
         ``1/2 |w|^2 + C R(w)`` at ``w``, or ``R(w)`` under a norm constraint.
     gap : float
@@ -88,7 +88,7 @@ class Solver(Protocol):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``."""
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``, except for CuttingPlane."""
 
 
 # Optional methods of a loss that a solver may require: description, what is missing, and an alternative solver.

@@ -12,7 +12,7 @@ from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Tilted
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.base import Callback, Progress, Result, require
+from rocmax.solvers.base import Callback, Progress, Result, Solver, require
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 
@@ -21,8 +21,8 @@ class CCCP(Parameters):
     r"""Minimise :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
-    objective that is exact there, and minimises this bound with :class:`SmoothedNewton`. The objective therefore never
-    increases. The procedure stops when the decrease in a step is less than ``tol`` times the objective, or ``tol``
+    objective that is exact there, and minimises this bound with another solver. Steps that would increase the objective
+    are not taken. The procedure stops when the decrease in a step is less than ``tol`` times the objective, or ``tol``
     times the decrease from zero weights if that is smaller. The result is a stationary point; it has no certificate,
     and its gap is NaN.
 
@@ -30,11 +30,14 @@ class CCCP(Parameters):
     ----------
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when an outer step reduces the objective by less than ``tol``,
-        relatively. Also the tolerance of the inner problems.
+        relatively. Also the tolerance of the inner problems if ``inner=None``.
     max_iter : int, default=100
         Maximum number of outer steps.
     inner_max_iter : int, default=500
-        Maximum number of iterations of the inner solver.
+        Maximum number of iterations of the inner solver if ``inner=None``.
+    inner : Solver, default=None
+        Solver of the inner problems; None is :class:`SmoothedNewton` with ``tol`` and ``inner_max_iter``. With
+        :class:`CuttingPlane`, the first constraint of each inner problem is that of the current weights.
 
     References
     ----------
@@ -45,6 +48,7 @@ class CCCP(Parameters):
     tol: float = 1e-3
     max_iter: int = 100
     inner_max_iter: int = 500
+    inner: Solver | None = None
     needs_start: ClassVar[bool] = True
 
     def solve(
@@ -56,7 +60,9 @@ class CCCP(Parameters):
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (the solution for ``f`` alone if None); the result is never worse than the start."""
-        inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
+        inner = self.inner
+        if inner is None:
+            inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
         if loss.convex:
             return inner.solve(operator, loss, penalty, w0, callback)
         require("CCCP", loss, penalty, (SquaredL2,), method="split")

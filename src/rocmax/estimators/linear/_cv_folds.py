@@ -12,9 +12,11 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
-from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefinement
+from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefinement, weighted_spread
+from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
+from rocmax.solvers import Progress, Result
 
 # Kinds of starting points, with the weight of the loss, on standardized features.
 SAFE_STARTS = (
@@ -65,14 +67,27 @@ class Fold:
             max(result.n_iter for result in results),
         )
 
+    def fits(self, models: list[LinearScoreClassifier]) -> tuple[list[float], list[Result], list[float]]:
+        """Return the held-out partial AUC, the result and the standard deviation of the training scores of each model.
+
+        Zero weights score 0, as in :meth:`starts`.
+        """
+        part = self._part()
+        results = [model._minimize(part, None, None) for model in models]
+        operator = as_operator(part.X)
+        spreads = [weighted_spread(operator.matvec(result.w), part.weight) for result in results]
+        return [self._score(result.w) if result.w.any() else 0.0 for result in results], results, spreads
+
     def _refinement(self) -> WindowRefinement:
+        return WindowRefinement(self._part(), self.window, self.tol, self.max_iter)
+
+    def _part(self) -> TrainingSet:
         weight = self.data.weight
-        part = self.data._replace(
+        return self.data._replace(
             X=self.data.X[self.train],
             positive=self.data.positive[self.train],
             weight=None if weight is None else weight[self.train],
         )
-        return WindowRefinement(part, self.window, self.tol, self.max_iter)
 
     def _score(self, w: Array) -> float:
         weight = self.data.weight
@@ -122,6 +137,26 @@ class Route:
         """Return the mean, over the folds, of the models close to the best."""
         result: Array = np.mean([models[k] for models in self._models for k in self.averaged], axis=0)
         return result
+
+
+def mean_result(fits: list[tuple[Result, float]]) -> Result:
+    """Return the mean of the models of the folds, each scaled to unit standard deviation of its scores.
+
+    The model of a single fold is returned unchanged. Objective and gap are means, too.
+
+    Parameters
+    ----------
+    fits : list of (Result, float)
+        One result and the standard deviation of its scores for each fold.
+    """
+    results = [result for result, _ in fits]
+    w = results[0].w if len(fits) == 1 else np.mean([result.w / spread for result, spread in fits], axis=0)
+    objective, gap = (float(np.mean([getattr(result, name) for result in results])) for name in ("objective", "gap"))
+    trace = [Progress(objective, objective - gap, sum(result.trace[-1].passes for result in results))]
+    # The result of a fold that did not converge, if there is one, explains the state of the mean.
+    state = min(results, key=lambda result: result.converged)
+    n_iter = max(result.n_iter for result in results)
+    return Result(w, objective, gap, n_iter, state.converged, state.message, trace)
 
 
 def start_names(groups: list[Labels]) -> list[tuple[str, float]]:

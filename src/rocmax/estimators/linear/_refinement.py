@@ -128,17 +128,18 @@ class Refinement(ABC):
 
     def spread(self, w: Array) -> float:
         """Return the standard deviation of the scores for weights in the original features; 1 if it is zero."""
-        return self._spread(self._operator.matvec(w * self._scale))
-
-    def _spread(self, scores: Array) -> float:
-        weight = self._data.weight
-        mean = np.average(scores, weights=weight)
-        return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
+        return weighted_spread(self._operator.matvec(w * self._scale), self._data.weight)
 
     def _normalized(self, w: Array) -> Start:
         scores = self._operator.matvec(w)
-        spread = self._spread(scores)
+        spread = weighted_spread(scores, self._data.weight)
         return Start(w / spread, scores / spread)
+
+
+def weighted_spread(scores: Array, weight: Array | None) -> float:
+    """Return the weighted standard deviation of scores; 1 if it is zero."""
+    mean = np.average(scores, weights=weight)
+    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
 
 
 class WindowRefinement(Refinement):

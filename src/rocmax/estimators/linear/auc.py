@@ -8,11 +8,12 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
+from rocmax.estimators.linear._solver_choice import CUTTING_PLANE_REMEDY, check_solver_parameters, penalized_solver
 from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import Callback, Result, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import Callback, Result, TruncatedNewton
 
 
 class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
@@ -41,6 +42,11 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
+    solver : {"certified", "cutting_plane"}, default="certified"
+        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
+        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
+        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
+        even where zero weights have a lower objective. It requires ``loss="hinge"``, without a ``constraint``.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
         ``tol`` times the improvement of the objective over zero weights.
@@ -81,6 +87,8 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     References
     ----------
     Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, Algorithm 1.
     Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
 
     Examples
@@ -104,6 +112,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         radius: float | None = None,
         l1_ratio: float = 0.5,
         groups: Any = None,
+        solver: str = "certified",
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -116,6 +125,7 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         self.radius = radius
         self.l1_ratio = l1_ratio
         self.groups = groups
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -127,13 +137,19 @@ class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
         check_number("C", self.C, above=0.0)
         check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        check_solver_parameters(self.solver, self.loss, ("hinge",), self.constraint)
+
+    def _remedy(self) -> str:
+        return CUTTING_PLANE_REMEDY if self.solver == "cutting_plane" else super()._remedy()
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
-        kind = SmoothedNewton if loss.has_curvature else TruncatedNewton
-        return solve_linear(kind(self.tol, self.max_iter), loss, data, SquaredL2(self.C), w0, callback)
+        solver = penalized_solver(self.solver, self.tol, self.max_iter)
+        if not loss.has_curvature:
+            solver = TruncatedNewton(self.tol, self.max_iter)
+        return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

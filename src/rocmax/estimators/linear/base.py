@@ -19,7 +19,6 @@ from rocmax._validate import TrainingSet, check_number, check_rows, check_traini
 from rocmax.estimators.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
-from rocmax.solvers import SmoothedNewton
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
@@ -161,7 +160,6 @@ def solve_linear(
     return replace(result, w=lift(result.w))
 
 
-def full_auc(data: TrainingSet, penalty: Any, tol: float, max_iter: int) -> Result:
+def full_auc(data: TrainingSet, penalty: Any, solver: Solver) -> Result:
     """Fit the full AUC, the starting point for losses that are not convex."""
-    solver = SmoothedNewton(tol, max(max_iter, 100))
     return solve_linear(solver, PairwiseHinge(), data, penalty)

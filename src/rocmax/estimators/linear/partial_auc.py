@@ -11,6 +11,7 @@ from rocmax._window import check_window
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
+from rocmax.estimators.linear._solver_choice import CUTTING_PLANE_REMEDY, check_solver_parameters, penalized_solver
 from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import (
     Loss,
@@ -22,7 +23,7 @@ from rocmax.losses import (
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, LBFGS, Callback, Result, SmoothedNewton
+from rocmax.solvers import CCCP, LBFGS, Callback, Result
 
 
 class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
@@ -71,6 +72,13 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
+    solver : {"certified", "cutting_plane"}, default="certified"
+        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
+        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
+        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
+        even where zero weights have a lower objective.
+        It requires the loss "tight", "structural" or "hinge", without a ``constraint``; with "hinge" and
+        ``min_fpr > 0`` it solves the inner problems of CCCP and computes their starting point.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
         ``tol`` times the improvement of the objective over zero weights. For losses that are not convex, the fit stops
@@ -113,7 +121,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     -----
     The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives is
     above the mean of the negatives in the window, zero weights are optimal for every ``C``. The fit then issues a
-    ``ConvergenceWarning``.
+    ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops close to zero weights instead. Its last
+    iterate ranks well for some values of ``C`` and at random for others: choose ``C`` on held-out rows, for example
+    with :class:`PartialAUCClassifierCV`.
 
     References
     ----------
@@ -143,6 +153,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         radius: float | None = None,
         l1_ratio: float = 0.5,
         groups: Any = None,
+        solver: str = "certified",
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -157,6 +168,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         self.radius = radius
         self.l1_ratio = l1_ratio
         self.groups = groups
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -169,6 +181,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         check_window(self.min_fpr, self.max_fpr)
         check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), self.constraint)
         if self.constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
             raise ValueError(
                 f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
@@ -176,13 +189,18 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
             )
 
     def _remedy(self) -> str:
+        if self.solver == "cutting_plane":
+            return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
         if self.loss in ("auto", "ramp"):
             return "No feature separates the classes; check that the features vary."
+        other = 'solver="cutting_plane" with C chosen on held-out rows'
         if self.loss == "hinge" and self.min_fpr > 0:
-            return 'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto".'
+            return f'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto" or {other}.'
+        other = f"{other}, " if self.constraint is None else ""
         return (
             "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
-            'the mean of the negatives in the window. Use loss="auto", widen the window, or raise a very small C.'
+            f'the mean of the negatives in the window. Use loss="auto", {other}widen the window, or raise a very '
+            "small C."
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
@@ -192,19 +210,19 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         if self.loss == "auto":
             refinement = WindowRefinement(data, window, self.tol, self.max_iter)
             return refinement.run(refinement.best_start(), self.C, w0, callback)
-        certified, penalty = SmoothedNewton(self.tol, self.max_iter), SquaredL2(self.C)
-        if self.loss in ("tight", "structural"):
-            return solve_linear(certified, self._convex_loss(), data, penalty, w0, callback)
+        solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
+        if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.min_fpr == 0):
+            return solve_linear(solver, self._convex_loss(), data, penalty, w0, callback)
         if self.loss == "hinge" and w0 is not None and w0.any():
             start = w0
         else:
-            full = full_auc(data, penalty, self.tol, self.max_iter)
+            full = full_auc(data, penalty, penalized_solver(self.solver, self.tol, max(self.max_iter, 100)))
             if not full.w.any():
                 return full
             start = full.w
         if self.loss == "hinge":
-            solver = CCCP(self.tol, self.max_iter, self.max_iter)
-            return solve_linear(solver, PartialAUCHinge(*window), data, penalty, start, callback)
+            outer = CCCP(self.tol, self.max_iter, inner=solver)
+            return solve_linear(outer, PartialAUCHinge(*window), data, penalty, start, callback)
         if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
             start = w0
         return self._descend(data, start, callback)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from numpy.typing import NDArray
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 
 from rocmax._typing import Array
-from rocmax._validate import CHECKING, TrainingSet, check_number, random_source
+from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, random_source
 from rocmax._window import check_window
 from rocmax.estimators.base import MeasureMixin
-from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, start_names
+from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, mean_result, start_names
 from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement
+from rocmax.estimators.linear._solver_choice import check_solver_parameters
 from rocmax.estimators.linear.base import LinearScoreClassifier
+from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
@@ -31,15 +34,15 @@ _CLOSE_STARTS = 0.5
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     r"""Partial-AUC classifier that selects the starting point and ``C`` by cross-validation.
 
-    The fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold. First, a number of
-    starting points are fitted: logistic regression with and without balanced class weights, the linear support vector
-    machine and the full AUC, each with several regularization strengths. Additional candidates are the tight convex
-    loss, and logistic regressions for clusters of similar positives (two, three and four clusters by k-means, if there
-    are enough positives): in a narrow window, the best linear score may detect only one cluster. The starting points
-    whose partial AUC on the held-out rows is within half a standard error of the best are averaged; those that
-    collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows than all
-    others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is higher by
-    more than two standard errors.
+    With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
+    First, a number of starting points are fitted: logistic regression with and without balanced class weights, the
+    linear support vector machine and the full AUC, each with several regularization strengths. Additional candidates
+    are the tight convex loss, and logistic regressions for clusters of similar positives (two, three and four clusters
+    by k-means, if there are enough positives): in a narrow window, the best linear score may detect only one cluster.
+    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged;
+    those that collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows
+    than all others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is
+    higher by more than two standard errors.
 
     From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
     ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
@@ -50,17 +53,30 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     identify bad candidates, but cannot reliably rank the good ones. The mean of linear scores with unit standard
     deviation is again a linear score, with less variance.
 
+    With another loss, :class:`PartialAUCClassifier` is fitted for each ``C`` on the training part of each fold. The
+    value of ``C`` with the best mean partial AUC on the held-out rows is selected, and its models of all folds are
+    averaged, also with unit standard deviation. There is no refit on all rows, so with a single split the fitted model
+    of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single split, this is how Narasimhan and
+    Agarwal (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state whether they refit.
+
     Parameters
     ----------
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    loss : {"auto", "tight", "structural", "hinge"}, default="auto"
+        Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
-        Values of ``C`` to try; 0 is always included.
+        Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds, repeated twice; fewer folds if a class has fewer than
         five rows.
+    solver : {"certified", "cutting_plane"}, default="certified"
+        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
+        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
+        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
+        even where zero weights have a lower objective.
     tol : float, default=1e-3
         Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
     max_iter : int, default=500
@@ -78,9 +94,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     Attributes
     ----------
     C_ : float
-        Value of ``C`` with the best mean held-out score; 0 is the starting point.
+        Value of ``C`` with the best mean held-out score, the smallest of ties; 0 is the starting point.
     Cs_ : ndarray of shape (n_values,)
-        All values of ``C``, in ascending order, starting with 0.
+        All values of ``C``, in ascending order; with ``loss="auto"``, starting with 0.
     averaged_Cs_ : ndarray
         Values of ``C`` whose models were averaged; the last is ``C_``.
     scores_ : ndarray of shape (n_folds, n_values)
@@ -88,9 +104,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     starts_ : list of str
         Starting points that were averaged: "logistic", "balanced" (logistic regression with balanced class weights),
         "svc", "auc", "tight" or "group 1 of 2", with the weight of the loss on standardized features, such as
-        "logistic, C=0.1".
+        "logistic, C=0.1". Empty if ``loss`` is not "auto".
     start_scores_ : dict
-        Mean held-out partial AUC of each starting point.
+        Mean held-out partial AUC of each starting point. Empty if ``loss`` is not "auto".
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
@@ -98,9 +114,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
-        The bounded loss of the model on the training rows.
+        The bounded loss of the model on the training rows. If ``loss`` is not "auto", the mean over the folds of the
+        objective of the selected fits.
     dual_gap_ : float
-        NaN: the loss is not convex.
+        NaN with ``loss="auto"``, because the loss is not convex; otherwise the mean over the folds.
     n_iter_ : int
         Largest number of iterations of a fit.
     n_features_in_ : int
@@ -112,6 +129,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     --------
     PartialAUCClassifier : Linear classifier for the partial AUC with a given ``C``.
 
+    References
+    ----------
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, section 8 and Appendix B.2.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -122,6 +144,16 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     (10, 3)
     >>> bool(model.C_ in model.Cs_)
     True
+
+    The published method, with the published choice of ``C``:
+
+    >>> from sklearn.model_selection import StratifiedShuffleSplit
+    >>> published = PartialAUCClassifierCV(
+    ...     max_fpr=0.1, loss="tight", Cs=[1e-3, 1e-2, 0.1], solver="cutting_plane", tol=1e-4,
+    ...     cv=StratifiedShuffleSplit(1, test_size=0.3, random_state=0),
+    ... ).fit(X, y)
+    >>> published.scores_.shape
+    (1, 3)
     """
 
     warm_start = False
@@ -130,9 +162,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
+        loss: str = "auto",
         *,
         Cs: Any = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
         cv: Any = None,
+        solver: str = "certified",
         tol: float = 1e-3,
         max_iter: int = 500,
         n_jobs: int | None = None,
@@ -142,8 +176,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     ) -> None:
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
+        self.loss = loss
         self.Cs = Cs
         self.cv = cv
+        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
@@ -154,6 +190,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_window(self.min_fpr, self.max_fpr)
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
+        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"))
         if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
             raise ValueError(f"Cs must be a list of at least one number > 0; got {self.Cs!r}")
         for value in self.Cs:
@@ -161,9 +199,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
-        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups()
         folds = [Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
         parallel = Parallel(n_jobs=self.n_jobs)
+        if self.loss != "auto":
+            return self._best_fits(parallel, folds, Cs, callback)
+        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups()
         fitted = parallel(delayed(Fold.starts)(fold, groups) for fold in folds)
         by_start, weights = (np.array(part) for part in zip(*fitted, strict=True))
         names = [f"{kind}, C={C:g}" for kind, C in start_names(groups)]
@@ -186,6 +226,28 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             callback(trace[0])
         message = f"mean of the starting points {self.starts_} and of C={self.averaged_Cs_.tolist()}"
         return Result(w, objective, np.nan, route.n_iter, True, message, trace)
+
+    def _best_fits(self, parallel: Parallel, folds: list[Fold], Cs: Array, callback: Callback | None) -> Result:
+        """Fit the given loss for each ``C`` in each fold; return the mean of the models of the best ``C``."""
+        models = [self._classifier(float(C)) for C in Cs]
+        fitted = parallel(delayed(Fold.fits)(fold, models) for fold in folds)
+        self.Cs_, self.scores_ = Cs, np.array([scores for scores, _, _ in fitted])
+        best = int(np.argmax(self.scores_.mean(axis=0)))
+        self.C_, self.averaged_Cs_ = float(Cs[best]), Cs[best : best + 1]
+        self.starts_, self.start_scores_ = [], {}
+        result = mean_result([(results[best], spreads[best]) for _, results, spreads in fitted])
+        if callback is not None:
+            callback(result.trace[0])
+        n_iter = max(each.n_iter for _, results, _ in fitted for each in results)
+        return replace(result, n_iter=n_iter, message=f"C={self.C_:g}: {result.message}")
+
+    def _classifier(self, C: float) -> PartialAUCClassifier:
+        return PartialAUCClassifier(
+            self.min_fpr, self.max_fpr, self.loss, C=C, solver=self.solver, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _remedy(self) -> str:
+        return self._classifier(1.0)._remedy()
 
     def _make_measure(self) -> Measure:
         return PartialAUCMeasure(self.min_fpr, self.max_fpr)

@@ -17,7 +17,7 @@ from rocmax.measures import find_measure
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.curve import label_blocks
 from rocmax.penalties import Ball, SquaredL2
-from rocmax.solvers import Callback, Result, choose_solver
+from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
 
 
 class ThresholdRule(NamedTuple):
@@ -198,7 +198,7 @@ class ScoreClassifier(LinearScoreClassifier):
             solver = choose_solver(bound, penalty, self.tol, self.max_iter)
         self.solver_ = solver
         if getattr(solver, "needs_start", False) and isinstance(penalty, SquaredL2) and (w0 is None or not w0.any()):
-            full = full_auc(data, penalty, solver.tol, solver.max_iter)
+            full = full_auc(data, penalty, SmoothedNewton(solver.tol, max(solver.max_iter, 100)))
             if not full.w.any():
                 return full
             w0 = full.w
