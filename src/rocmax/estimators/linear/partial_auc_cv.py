@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+from sklearn.model_selection import RepeatedStratifiedKFold
 
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, random_source
 from rocmax._window import check_window
+from rocmax.estimators._splits import Split, given_splits
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, mean_result, start_names
 from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
@@ -23,8 +23,6 @@ from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 # Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
 # less than 1 because with many starting points, some are close to the best by chance.
@@ -265,10 +263,4 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             )
             with CHECKING:
                 return list(folds.split(data.X, data.positive))
-        # The indices of given splits refer to all rows, including those with zero weight.
-        place = np.full(data.given.size, -1)
-        place[data.rows] = np.arange(data.rows.size)
-        with CHECKING:
-            cv = check_cv(self.cv, data.given, classifier=True)
-            splits = list(cv.split(np.zeros((data.given.size, 1)), data.given))
-        return [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
+        return given_splits(data, self.cv)
