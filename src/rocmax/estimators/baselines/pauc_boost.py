@@ -50,7 +50,7 @@ class PAUCBoostClassifier(ScoredClassifier):
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     n_estimators : int, default=100
-        Maximum number of boosting rounds. They stop early if no weak learner improves the ranking.
+        Maximum number of boosting rounds. They stop early if no stump improves the ranking.
     weak_learner : {"stump", "linear"}, default="stump"
         Weak learners: decision stumps, or the features.
     pos_label : int, float, bool or str, default=None
