@@ -19,7 +19,6 @@ every_documented = pytest.mark.parametrize("name", [*PUBLIC, *METHODS])
 
 # Words for which the vocabulary has another one, scikit-learn's where it has a word.
 REPLACED = {
-    "eta": "learning_rate or confidence",
     "max_epochs": "max_iter",
     "n_epochs": "max_iter",
     "n_passes": "max_iter",
@@ -66,7 +65,11 @@ DIFFERENT = {
     ("rocmax", "min_samples_leaf"): {"BoostedClassifier": "of one engine only"},
     ("rocmax", "n_estimators"): {"BoostedClassifier": "chosen by default"},
     ("rocmax", "n_jobs"): {"BoostedClassifier": "threads of an engine, not of joblib"},
-    ("rocmax", "average"): {"SOLAMClassifier": "weighted, from the first step on"},
+    ("rocmax", "average"): {
+        "FollowTheLeaderClassifier": "a mean of leaders",
+        "MiniBatchClassifier": "two kinds of mean",
+        "SOLAMClassifier": "weighted, from the first step on",
+    },
     ("rocmax", "batch_size"): {"KMeansNystroem": "of k-means and of the kernel"},
     ("rocmax", "buffer_size"): {
         "OAMClassifier": "the buffers of the method itself",
@@ -96,7 +99,10 @@ DIFFERENT = {
         "losses of its own measure",
     ),
     ("rocmax", "max_fpr"): {"FPRThresholdClassifier": "a limit, not the end of a range"},
-    ("rocmax", "radius"): {"MiniBatchClassifier": "always the L2 norm", "SOLAMClassifier": "always the L2 norm"},
+    ("rocmax", "radius"): dict.fromkeys(
+        ("FollowTheLeaderClassifier", "MiniBatchClassifier", "SOLAMClassifier"), "always the L2 norm"
+    ),
+    ("rocmax", "reference"): {"PrecisionAtKClassifier": "one measure, and a loss without a reference"},
     ("rocmax", "solver"): {"ScoreClassifier": "an object"},
     ("rocmax", "t0"): {"ASAMClassifier": "another reason for auto"},
     ("rocmax", "X"): {"compare": "whatever the estimators take"},

@@ -22,10 +22,12 @@ every_stream = pytest.mark.parametrize("name", STREAMS)
 FIXED = {
     "MiniBatchClassifier": {
         "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "k": 0.3, "beta": 3.0, "batch_size": 7,
-        "reservoir_size": 30, "learning_rate": 5.0, "radius": 0.1, "pos_label": "fraud",
+        "reservoir_size": 30, "learning_rate": 5.0, "radius": 0.1, "average": "uniform", "fit_intercept": False,
+        "positives": "fixed", "pos_label": "fraud",
     },
     "FollowTheLeaderClassifier": {
-        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "k": 0.3, "beta": 3.0, "pos_label": "fraud",
+        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "k": 0.3, "beta": 3.0, "radius": 3.0, "average": True,
+        "pos_label": "fraud",
     },
     "PSAMClassifier": {
         "alpha": 10.0, "t0": 3.0, "rskip": 2, "askip": 2, "average": False, "buffer_size": 5, "pos_label": "fraud",
@@ -40,7 +42,7 @@ FIXED["ASAMClassifier"] = FIXED["PSAMClassifier"]
 # What fit alone uses, and what every solve takes anew.
 FREE = {
     "early_stopping": True, "validation_fraction": 0.3, "verbose": False, "random_state": 5,
-    "tol": 1e-5, "max_iter": 700, "n_batches": 2, "C": 3.0,
+    "tol": 1e-5, "max_iter": 700, "n_batches": 2, "eta": 3.0, "compute_regret": False,
 }  # fmt: skip
 
 
@@ -63,7 +65,8 @@ def begun(name, how):
 def test_every_parameter_is_accounted_for(name):
     fixed, parameters = changes(name), set(MODELS[name].get_params())
     assert set(fixed) <= parameters
-    assert parameters - set(fixed) <= set(FREE)
+    # A reference that does not fit the measure is refused before it is compared with that of the first call.
+    assert parameters - set(fixed) <= {*FREE, "reference"}
 
 
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
@@ -88,7 +91,7 @@ def test_a_changed_parameter_is_refused_and_the_stream_is_intact(name, how):
 def test_parameters_of_fit_may_change_between_batches(name):
     model, twin = begun(name, "partial_fit"), begun(name, "partial_fit")
     free = {key: value for key, value in FREE.items() if key in set(model.get_params()) - set(changes(name))}
-    of_each_solve = ("C", "tol", "max_iter") if name.startswith("FollowTheLeader") else ()
+    of_each_solve = ("eta", "tol", "max_iter") if name.startswith("FollowTheLeader") else ()
     model.set_params(**{key: value for key, value in free.items() if key not in of_each_solve})
     for one in (model, twin):
         one.partial_fit(X[80:], Y[80:])
@@ -96,7 +99,9 @@ def test_parameters_of_fit_may_change_between_batches(name):
 
 
 def test_the_leader_takes_a_new_strength():
-    model = begun("FollowTheLeaderClassifier", "partial_fit").set_params(C=0.1, tol=1e-5)
+    m = int((Y == "ok").sum())
+    eta = 10.0 * m * (Y.size - m)  # the weight of the mean loss is 0.1
+    model = begun("FollowTheLeaderClassifier", "partial_fit").set_params(eta=eta, tol=1e-5)
     model.partial_fit(X[80:], Y[80:])
     expected = rocmax.AUCClassifier(C=0.1, tol=1e-5).fit(X, Y)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-4)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rocmax._validate import check_choice
 from rocmax._window import check_beta, check_top, check_window
 from rocmax.estimators.base import MeasureMixin
+from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, pick_measure
+
+REFERENCES = ("best", "positives")
 
 
 class MeasureParameterMixin(MeasureMixin):
@@ -15,6 +21,8 @@ class MeasureParameterMixin(MeasureMixin):
     max_fpr: float
     k: float
     beta: float
+    # A parameter only of estimators that minimize the convex loss.
+    reference: str = "best"
 
     def _make_measure(self) -> Measure:
         offered = {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "k": self.k, "beta": self.beta}
@@ -24,8 +32,18 @@ class MeasureParameterMixin(MeasureMixin):
         check_window(self.min_fpr, self.max_fpr)
         check_top(self.k)
         check_beta(self.beta)
+        check_choice("reference", self.reference, REFERENCES)
         # The loss can have stricter limits than the measure: the TPR at an FPR of 0 can be computed, but not optimized.
-        self._make_measure().convex_loss()
+        self._convex_loss(self._make_measure())
+
+    def _convex_loss(self, measure: Measure) -> Loss:
+        """Return the convex loss of a measure, with the reference labelling for the precision at k."""
+        loss = measure.convex_loss()
+        if self.reference == "best":
+            return loss
+        if not isinstance(loss, PrecisionAtK):
+            raise ValueError(f"reference must be 'best' unless measure is precision_at_k; got {self.reference!r}")
+        return replace(loss, reference=self.reference)
 
     def _stream_measure(self) -> Measure:
         """Return the measure for a stream of unknown length."""

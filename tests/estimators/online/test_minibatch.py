@@ -79,7 +79,7 @@ def test_the_first_step_puts_the_means_one_margin_apart():
 @pytest.mark.parametrize("reservoir", [None, 300])
 def test_a_few_passes_come_close_to_the_batch_solution(measure, reservoir, payments):
     X, y = payments
-    batch = FollowTheLeaderClassifier(measure, k=0.1, C=10, n_batches=1).fit(X[:8000], y[:8000])
+    batch = FollowTheLeaderClassifier(measure, k=0.1, n_batches=1).fit(X[:8000], y[:8000])
     online = MiniBatchClassifier(measure, k=0.1, reservoir_size=reservoir, random_state=0).fit(X[:8000], y[:8000])
     assert online.score(X[8000:], y[8000:]) > batch.score(X[8000:], y[8000:]) - 0.02
     assert online.n_skipped_ == 0

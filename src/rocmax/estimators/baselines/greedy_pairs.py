@@ -11,13 +11,14 @@ from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number
 from rocmax._window import check_window
 from rocmax.estimators.base import ScoredClassifier
+from rocmax.estimators.baselines._standardized import standardized
 from rocmax.measures import Measure, PartialAUCMeasure
 
 
 class GreedyPairClassifier(ScoredClassifier):
     r"""Greedy linear combination of features for the partial AUC.
 
-    The sign of each standardized feature is chosen to maximize its partial AUC, and the features are sorted by their
+    The features are standardized, the sign of each is chosen to maximize its partial AUC, and they are sorted by their
     partial AUC. Starting from the best feature, the current combination ``s`` and the next feature ``x`` are combined
     to :math:`(1 - \lambda) s + \lambda x` with the :math:`\lambda \in \{0, 1/k, 2/k, \dots, 1\}` that maximizes the
     partial AUC on the training rows; the smallest in case of ties. Therefore the partial AUC on the training rows does
@@ -26,7 +27,8 @@ class GreedyPairClassifier(ScoredClassifier):
     Known from the literature: the method finds a linear combination by combining two scores at a time for the largest
     partial AUC, with one parameter (100 in Narasimhan and Agarwal (2017)) for the number of intervals. The order, the
     choice of the signs, and convex combinations of standardized scores are choices of this implementation. The original
-    method combines classifiers; here features are combined, as in Narasimhan and Agarwal (2017).
+    method combines classifiers; here features are combined, as in Narasimhan and Agarwal (2017). With
+    ``standardize=False`` and ``orient=False``, the features are combined without changes.
 
     Parameters
     ----------
@@ -36,6 +38,11 @@ class GreedyPairClassifier(ScoredClassifier):
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     n_steps : int, default=100
         Number of intervals ``k`` of the grid for each weight.
+    standardize : bool, default=True
+        Whether to standardize the features.
+    orient : bool, default=True
+        Whether to choose the signs of the features. Without it, all weights are at least 0 and a feature whose low
+        values indicate positives cannot contribute.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
 
@@ -68,11 +75,20 @@ class GreedyPairClassifier(ScoredClassifier):
     """
 
     def __init__(
-        self, min_fpr: float = 0.0, max_fpr: float = 0.1, *, n_steps: int = 100, pos_label: Any = None
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        *,
+        n_steps: int = 100,
+        standardize: bool = True,
+        orient: bool = True,
+        pos_label: Any = None,
     ) -> None:
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.n_steps = n_steps
+        self.standardize = standardize
+        self.orient = orient
         self.pos_label = pos_label
 
     def _check_parameters(self) -> None:
@@ -80,16 +96,13 @@ class GreedyPairClassifier(ScoredClassifier):
         check_number("n_steps", self.n_steps, above=0, integer=True)
 
     def _learn(self, data: TrainingSet) -> Array:
-        weight = np.ones(data.positive.size) if data.weight is None else data.weight
-        mean = np.average(data.X, axis=0, weights=weight)
-        deviation = np.sqrt(np.average((data.X - mean) ** 2, axis=0, weights=weight))
-        scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
-        Z = (data.X - mean) * scale
-        alone = np.array([[self._area(data, side * column) for side in (1.0, -1.0)] for column in Z.T])
-        turned = np.where(alone[:, 1] > alone[:, 0] + 1e-12, -1.0, 1.0)
+        Z, scale = standardized(data) if self.standardize else (data.X, np.ones(data.X.shape[1]))
+        sides = (1.0, -1.0) if self.orient else (1.0,)
+        alone = np.array([[self._area(data, side * column) for side in sides] for column in Z.T])
+        turned = np.where(alone[:, -1] > alone[:, 0] + 1e-12, -1.0, 1.0)
         self.order_ = np.argsort(-np.round(alone.max(axis=1), 12), kind="stable")
         coefficients, trace = np.zeros(Z.shape[1]), []
-        scores = np.zeros(weight.size)
+        scores = np.zeros(data.positive.size)
         for place, feature in enumerate(self.order_):
             column = turned[feature] * Z[:, feature]
             share, area = (1.0, alone[feature].max()) if place == 0 else self._best_share(data, scores, column)

@@ -1,17 +1,18 @@
-"""pAUCBoost: boosted stumps for the partial AUC."""
+"""pAUCBoost: boosted stumps or single features for the partial AUC."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._rounding import join_ties
 from rocmax._typing import Array
-from rocmax._validate import TrainingSet, check_number
+from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax._window import check_window, window_end
 from rocmax.estimators.base import ScoredClassifier
+from rocmax.estimators.baselines._single_features import SingleFeatures
 from rocmax.estimators.baselines._stumps import SortedFeatures, stump_scores
 from rocmax.measures import Measure, PartialAUCMeasure
 
@@ -39,6 +40,9 @@ class PAUCBoostClassifier(ScoredClassifier):
     which for small windows is largest at very small steps that hardly change the ranking; the window is exact instead
     of being approximated by thresholds.
 
+    With ``weak_learner="linear"``, the weak learners are single standardized features instead of stumps, and the model
+    is linear, as in the experiments of Narasimhan and Agarwal (2017).
+
     Parameters
     ----------
     min_fpr : float, default=0.0
@@ -47,13 +51,19 @@ class PAUCBoostClassifier(ScoredClassifier):
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     n_estimators : int, default=100
         Maximum number of boosting rounds. They stop early if no stump improves the ranking.
+    weak_learner : {"stump", "linear"}, default="stump"
+        Weak learners: decision stumps, or the features.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
 
     Attributes
     ----------
     stumps_ : list of Stump
-        Feature and threshold of each round.
+        Feature and threshold of each round. Only with stumps.
+    features_ : ndarray of shape (n_rounds,)
+        Feature of each round. Only with linear weak learners.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features; positive scores indicate ``classes_[1]``. Only with linear weak learners.
     weights_ : ndarray of shape (n_rounds,)
         Weight of each round.
     train_partial_auc_ : ndarray of shape (n_rounds + 1,)
@@ -66,6 +76,8 @@ class PAUCBoostClassifier(ScoredClassifier):
     References
     ----------
     Komori and Eguchi, "A boosting method for maximizing the partial area under the ROC curve", BMC Bioinformatics 2010.
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, for linear weak learners.
 
     Examples
     --------
@@ -83,49 +95,76 @@ class PAUCBoostClassifier(ScoredClassifier):
         max_fpr: float = 0.1,
         *,
         n_estimators: int = 100,
+        weak_learner: str = "stump",
         pos_label: Any = None,
     ) -> None:
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.n_estimators = n_estimators
+        self.weak_learner = weak_learner
         self.pos_label = pos_label
 
     def _check_parameters(self) -> None:
         check_window(self.min_fpr, self.max_fpr)
         check_number("n_estimators", self.n_estimators, above=0, integer=True)
+        check_choice("weak_learner", self.weak_learner, ("stump", "linear"))
 
     def _learn(self, data: TrainingSet) -> Array:
-        features = SortedFeatures(data.X)
+        linear = self.weak_learner == "linear"
+        learners = SingleFeatures(data) if linear else SortedFeatures(data.X)
         smooth = SmoothPartialAUC(data.positive, data.weight, self.min_fpr, self.max_fpr)
         scores = np.zeros(data.positive.size)
         reached = self._area(data, scores)
-        stumps, weights, trace = [], [], [reached]
+        chosen: list[Any] = []
+        weights, trace = [], [reached]
         for _ in range(self.n_estimators):
-            tried = [
-                (stump, float(np.sign(stump.gain)) * 2.0**power)
-                for stump in features.leading(smooth.gradient(scores), _CANDIDATES)
-                for power in range(2, -7, -1)
-            ]
-            values = np.array([self._area(data, scores + step * stump(data.X)) for stump, step in tried])
-            if values.max(initial=-np.inf) <= reached + 1e-12:
+            found = self._best_step(data, scores, learners.leading(smooth.gradient(scores), _CANDIDATES))
+            if found is None or found.area <= reached + 1e-12:
                 break
-            found = int(np.argmax(values >= values.max() - 1e-12))
-            stump, step = tried[found]
-            scores, reached = scores + step * stump(data.X), float(values[found])
-            stumps.append(stump)
-            weights.append(step)
+            scores, reached = found.scores, found.area
+            chosen.append(found.learner)
+            weights.append(found.step)
             trace.append(reached)
-        self.stumps_, self.weights_, self.train_partial_auc_ = stumps, np.array(weights), np.array(trace)
+        self.weights_, self.train_partial_auc_ = np.array(weights), np.array(trace)
+        if isinstance(learners, SingleFeatures):
+            self.features_ = np.array([one.feature for one in chosen], dtype=np.intp)
+            total = np.bincount(self.features_, self.weights_, data.X.shape[1])
+            self.coef_ = self._sign() * (learners.scale * total)[np.newaxis, :]
+            return self._scores(data.X)
+        self.stumps_ = chosen
         return scores
 
+    def _best_step(self, data: TrainingSet, scores: Array, leading: list[Any]) -> _Step | None:
+        """Return the weak learner and step size with the largest partial AUC; None without weak learners."""
+        best = None
+        tried = [(one, float(np.sign(one.gain)) * 2.0**power) for one in leading for power in range(2, -7, -1)]
+        for learner, step in tried:
+            moved = scores + step * learner(data.X)
+            area = self._area(data, moved)
+            if best is None or area > best.area + 1e-12:
+                best = _Step(learner, step, moved, area)
+        return best
+
     def _scores(self, X: Any) -> Array:
-        return stump_scores(self.stumps_, self.weights_, X)
+        if self.weak_learner == "stump":
+            return stump_scores(self.stumps_, self.weights_, X)
+        result: Array = self._sign() * (X @ self.coef_[0])
+        return result
 
     def _area(self, data: TrainingSet, scores: Array) -> float:
         return self._measure(data.positive, join_ties(scores), data.weight, True)
 
     def _make_measure(self) -> Measure:
         return PartialAUCMeasure(self.min_fpr, self.max_fpr)
+
+
+class _Step(NamedTuple):
+    """A step along a weak learner, with the scores and the partial AUC after it."""
+
+    learner: Any
+    step: float
+    scores: Array
+    area: float
 
 
 class SmoothPartialAUC:

@@ -9,6 +9,7 @@ from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.estimators.linear.base import solve_linear
+from rocmax.losses import Loss
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Result
 
@@ -34,10 +35,13 @@ class ThresholdBasedMixin(MeasureMixin):
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         measure = self._make_measure()
         if self.loss == "convex":
-            solver, loss = OCAS(self.tol, self.max_iter), measure.convex_loss()
-            return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
+            solver = OCAS(self.tol, self.max_iter)
+            return solve_linear(solver, self._convex_loss(), data, SquaredL2(self.C), w0, callback)
         refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
         return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
+
+    def _convex_loss(self) -> Loss:
+        return self._make_measure().convex_loss()
 
     def _remedy(self) -> str:
         if self.loss == "auto":

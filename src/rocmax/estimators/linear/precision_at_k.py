@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocmax._validate import check_choice
 from rocmax._window import check_top
 from rocmax.estimators.linear._threshold_based import ThresholdBasedMixin
 from rocmax.estimators.linear.base import LinearScoreClassifier
+from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import BreakEvenPointMeasure, Measure, PrecisionAtKMeasure
 
 
@@ -34,6 +36,9 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         gradient at the starting point exceeds sampling noise.
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+    reference : {"best", "positives"}, default="best"
+        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        "positives" is that of the papers. Must be "best" with ``loss="auto"``.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
         ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
@@ -97,6 +102,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         *,
         C: float = 10.0,
         start_C: float = 1.0,
+        reference: str = "best",
         tol: float = 1e-3,
         max_iter: int = 500,
         pos_label: Any = None,
@@ -107,6 +113,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         self.loss = loss
         self.C = C
         self.start_C = start_C
+        self.reference = reference
         self.tol = tol
         self.max_iter = max_iter
         self.pos_label = pos_label
@@ -116,6 +123,9 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_top(self.k)
+        check_choice("reference", self.reference, ("best", "positives"))
+        if self.loss == "auto" and self.reference != "best":
+            raise ValueError(f"reference must be 'best' with loss='auto'; got {self.reference!r}. Use loss='convex'")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,6 +135,9 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     def _make_measure(self) -> Measure:
         return PrecisionAtKMeasure(self.k)
+
+    def _convex_loss(self) -> Loss:
+        return PrecisionAtK(self.k, self.reference)
 
     def _remedy(self) -> str:
         if self.loss == "auto":

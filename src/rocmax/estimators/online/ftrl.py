@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,28 @@ from rocmax._validate import TrainingSet, check_block, check_number, random_sour
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.online._fixed_parameters import check_unchanged, fixed_parameters
-from rocmax.estimators.online._leader import Leader
+from rocmax.estimators.online._leader import Leader, Update
 from rocmax.measures import Measure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Result
 
 # Parameters that may change between calls of partial_fit: each solve uses all rows and the current values. The seed is
 # used only for the order of the rows in fit.
-_FREE = ("C", "tol", "max_iter", "n_batches", "random_state", "verbose")
+_FREE = ("eta", "compute_regret", "tol", "max_iter", "n_batches", "random_state", "verbose")
 
 
 class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     r"""Linear classifier that is optimal for all rows so far after each batch (follow the regularized leader, FTRL).
 
-    .. math:: w_{t+1} = \arg\min_w \; \tfrac12 |w|^2 + C \, R_{1:t}(Xw)
+    .. math:: w_{t+1} = \arg\min_{|w| \le \mathrm{radius}} \; \ell_t(w) + \tfrac{\eta}{2} |w|^2
 
-    with :math:`R_{1:t}` the convex loss of the measure on the batches :math:`1, \dots, t`, solved to a certified gap.
-    Each solve starts from the previous weights and, if the loss supports it, from the previous cutting planes,
-    converted to the larger sample. All rows are kept in memory.
+    with :math:`\ell_t` the convex loss of the measure on the batches :math:`1, \dots, t`, as a sum. Because
+    :math:`\eta` is fixed and the sum grows, the penalty becomes weaker relative to the loss with every batch. Each
+    problem is solved to a certified gap, starting from the previous weights and, if the loss supports it, from the
+    previous cutting planes, converted to the larger sample. All rows are kept in memory.
 
-    ``C``, ``tol`` and ``max_iter`` may be changed between calls of ``partial_fit``; the measure, its parameters and
-    ``pos_label`` may not.
+    ``eta``, ``tol``, ``max_iter`` and ``compute_regret`` may be changed between calls of ``partial_fit``; the measure,
+    its parameters, ``radius`` and ``pos_label`` may not.
 
     The current model is evaluated on each batch before it is updated. ``regret_`` is the difference between the loss of
     these models and that of the best model in hindsight.
@@ -54,8 +56,19 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         total number of rows is unknown.
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
-    C : float, default=10.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    reference : {"best", "positives"}, default="best"
+        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        "positives" is that of the papers. Must be "best" for other measures.
+    eta : float, default=1.0
+        Regularization parameter, the weight of the penalty against the sum of the losses. Must be positive.
+    radius : float, default=10.0
+        Upper bound on the L2 norm of the weights, of the models and of the best model in hindsight. Must be positive.
+    average : bool, default=False
+        Whether the model is the mean of :math:`w_1, \dots, w_T`, the models that were evaluated on the batches, instead
+        of the leader :math:`w_{T+1}` (online-to-batch conversion). For one batch, this is :math:`w_1 = 0`.
+    compute_regret : bool, default=True
+        Whether to compute the regret. This requires a second problem to be solved for each batch, unless the leader is
+        on the surface of the ball.
     n_batches : int, default=10
         Number of batches of equal size into which ``fit`` divides the rows, in random order. 1 is equivalent to
         the batch fit.
@@ -75,23 +88,27 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Weights of the leader.
+        Weights of the leader, or the mean of the weights with ``average``.
     intercept_ : ndarray of shape (1,)
         Minus the threshold, chosen on all rows so far as in the batch classifier of the same measure.
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
-        The objective of the leader on all rows so far.
+        The objective of the leader on all rows so far, divided by ``eta``: :math:`\frac12 |w|^2` plus the mean loss
+        times :math:`c_t / \eta`, see Notes.
     dual_gap_ : float
         The objective minus a certified lower bound on its minimum.
     regret_ : ndarray of shape (n_batches_so_far,)
-        Regret after each batch, see Notes; 0 until both classes have been seen.
+        Regret after each batch, see Notes; 0 until both classes have been seen, NaN without ``compute_regret``.
+    regret_gap_ : ndarray of shape (n_batches_so_far,)
+        Certified error of the regret, which is at least ``regret_`` and at most ``regret_ + regret_gap_``.
     passes_ : ndarray of shape (n_batches_so_far,)
         Number of passes over the rows for each batch, including those for the regret and the conversion of cuts.
     n_iter_ : int
-        Number of iterations of the last solve; 1 until both classes have been seen.
+        Number of iterations of the last update; 1 until both classes have been seen.
     trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration of the last solve.
+        Objective, bound and passes over the data of the last update: one entry per iteration, or, if the leader is on
+        the surface of the ball, one entry per penalized problem.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray
@@ -101,15 +118,21 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     -----
     *Regret.* The loss on the rows :math:`Z_{1:t}` is not a sum over batches. Therefore the loss of a batch
     is defined as its contribution: with :math:`\ell_t = c_t R_{1:t}`, the penalty of :math:`w_t` on batch :math:`t` is
-    :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` is the normalization of the loss:
+    :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` turns the mean loss into a sum:
     :math:`mn` for the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for
     precision at k, :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
 
-    .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - R_{1:T}(w_{T+1})
+    .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - \min_{|w| \le \mathrm{radius}} R_{1:T}(w)
 
-    is the mean penalty of the models :math:`w_t` minus that of the leader, which is used as the best model in
-    hindsight. This is the regret of Kar et al. (their Eq. 6 and section 3.2), normalized as in their Theorem 3. The
-    first model is :math:`w_1 = 0`. The regret can be negative, because the leader minimizes a penalized loss.
+    is the mean penalty of the models :math:`w_t` minus that of the best model in hindsight, which is not regularized.
+    This is the regret of Kar et al. (their Eq. 6 and section 3.2), normalized as in their Theorem 3. The first model is
+    :math:`w_1 = 0`.
+
+    *Averaging.* For independent batches, the expected loss of the mean of :math:`w_1, \dots, w_T` is bounded by that of
+    the best model plus the regret (their Theorem 4).
+
+    *Ball.* If the penalized solution without the ball is outside of it, the leader is the solution for a stronger
+    penalty whose norm is the radius. It is also the best model in hindsight.
 
     *Cuts.* For precision at k, break-even point, F-beta and G-mean, the previous cuts reduce the number of passes. For
     the AUC and the partial AUC with ``min_fpr=0``, they are scaled and have little effect; the previous weights are
@@ -124,7 +147,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from rocmax import FollowTheLeaderClassifier
     >>> X, y = make_classification(n_samples=5000, weights=[0.9], random_state=0)
-    >>> model = FollowTheLeaderClassifier("f_beta", C=10)
+    >>> model = FollowTheLeaderClassifier("f_beta")
     >>> for start in range(0, 5000, 500):
     ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500], classes=[0, 1])
     >>> bool(model.dual_gap_ <= 1e-3 * model.objective_)
@@ -145,7 +168,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         max_fpr: float = 0.1,
         k: float = 0.1,
         beta: float = 1.0,
-        C: float = 10.0,
+        reference: str = "best",
+        eta: float = 1.0,
+        radius: float = 10.0,
+        average: bool = False,
+        compute_regret: bool = True,
         n_batches: int = 10,
         tol: float = 1e-3,
         max_iter: int = 500,
@@ -158,7 +185,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.max_fpr = max_fpr
         self.k = k
         self.beta = beta
-        self.C = C
+        self.reference = reference
+        self.eta = eta
+        self.radius = radius
+        self.average = average
+        self.compute_regret = compute_regret
         self.n_batches = n_batches
         self.tol = tol
         self.max_iter = max_iter
@@ -209,11 +240,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
             self._begin(block.X.shape[1])
         check_unchanged(self, self._fixed)
         self._take(measure, block.X, block.positive, self._progress())
-        result, rows = self._leader.result, self._leader
+        result, rows = self._model(), self._leader
         sign = direction(block.positive_index)
         threshold = 0.0
         if rows.has_both():
-            self._warn(result)
+            self._warn(rows.result)
             threshold = measure.threshold(as_operator(rows.X).matvec(result.w), rows.positive)
         self.coef_ = sign * result.w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
@@ -224,7 +255,8 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_measure()
-        check_number("C", self.C, above=0.0)
+        check_number("eta", self.eta, above=0.0)
+        check_number("radius", self.radius, above=0.0)
         check_number("n_batches", self.n_batches, above=0, integer=True)
 
     def _begin(self, n_features: int) -> None:
@@ -232,8 +264,16 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self._fixed = fixed_parameters(self, _FREE)
 
     def _take(self, measure: Measure, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
-        self._leader.take(X, positive, measure.convex_loss(), self.C, self.tol, self.max_iter, callback)
-        self.regret_, self.passes_ = np.array(self._leader.regret), np.array(self._leader.passes)
+        leader = self._leader
+        update = Update(self.eta, self.radius, self.tol, self.max_iter, self.compute_regret, callback)
+        leader.take(X, positive, self._convex_loss(measure), update)
+        self.regret_, self.regret_gap_ = np.array(leader.regret), np.array(leader.regret_gap)
+        self.passes_ = np.array(leader.passes)
+
+    def _model(self) -> Result:
+        """Return the leader, with the mean of the models in place of its weights if they are averaged."""
+        leader = self._leader
+        return replace(leader.result, w=leader.mean_w) if self.average else leader.result
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         order = random_source(self.random_state).permutation(data.positive.size)
@@ -241,9 +281,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self._begin(data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
             self._take(measure, data.X[part], data.positive[part], callback)
-        return self._leader.result
+        return self._model()
 
     def _remedy(self) -> str:
+        if self.average and self._leader.result.w.any():
+            return "With average, the model after the first batch is w_1 = 0. Use more batches."
         return (
             "The optimum of the convex loss of this measure is at zero weights, because the classes overlap strongly. "
             'Use a batch classifier with loss="auto", which does not collapse.'

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rocmax._response import direction
 from rocmax._typing import Array, Bools
-from rocmax._validate import TrainingSet, check_block, check_number, random_source
+from rocmax._validate import TrainingSet, check_block, check_choice, check_number, random_source
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.online._batches import StreamState, Watch, n_batches, with_sample
@@ -61,6 +61,9 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         total number of rows is unknown.
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
+    reference : {"best", "positives"}, default="best"
+        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        "positives" is that of the papers. Must be "best" for other measures.
     max_iter : int, default=None
         Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are at
         least 500 steps.
@@ -68,11 +71,22 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Number of rows in a batch; the number of negatives if ``reservoir_size`` is given.
     reservoir_size : int, default=None
         Number of positives that each batch of negatives is compared with. None takes the positives of the batch.
+    positives : {"cycle", "fixed"}, default="cycle"
+        Positives that ``fit`` uses in a pass, with ``reservoir_size``: "cycle" goes through all positives, with weights
+        if the measure depends on the fraction of positives. "fixed" draws one sample per pass and uses it in
+        all batches without weights, as published. ``partial_fit`` always uses its sample of the stream.
     learning_rate : "auto" or float, default="auto"
         Length of the first step. "auto" takes the length at which a step along the difference of the class means in the
         first batch separates the mean scores by the margin, 1.
     radius : float, default=None
         Upper bound on the L2 norm of the weights, enforced by projection after each step. None means no bound.
+    average : {"linear", "uniform"}, default="linear"
+        Weights of the iterates in their mean: proportional to the number of the step, so that early steps have little
+        influence, or equal, as published.
+    fit_intercept : bool, default=True
+        Whether the steps include an intercept for losses that depend on a shift of the scores: those of "f_beta" and
+        "g_mean", and "precision_at_k" with ``reference="positives"``. It is not part of the published methods. The
+        threshold is chosen in both cases.
     early_stopping : bool, default=False
         Whether ``fit`` holds out rows for validation and stops when the measure on them has not improved for two
         passes. The weights of the best pass are used.
@@ -110,6 +124,15 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     feature_names_in_ : ndarray
         Names of the features, if `X` had any.
 
+    Notes
+    -----
+    ``MiniBatchClassifier(average="uniform", fit_intercept=False)`` is 1PMB as published, and with
+    ``reservoir_size=batch_size, positives="fixed"`` 2PMB; for precision at k, both with ``reference="positives"``. The
+    published losses are sums, ours are means. Hence a published step length :math:`\eta` corresponds to
+    ``learning_rate`` equal to :math:`\eta` times the number of pairs in the window of a batch for the partial AUC, and
+    to :math:`\eta m^2 / k` for precision at k and batches with :math:`m` positives, where the published weights are
+    :math:`2k/m` times ours.
+
     References
     ----------
     Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014.
@@ -142,11 +165,15 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         max_fpr: float = 0.1,
         k: float = 0.1,
         beta: float = 1.0,
+        reference: str = "best",
         max_iter: int | None = None,
         batch_size: int = 500,
         reservoir_size: int | None = None,
+        positives: str = "cycle",
         learning_rate: float | str = "auto",
         radius: float | None = None,
+        average: str = "linear",
+        fit_intercept: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         random_state: Any = None,
@@ -158,11 +185,15 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.max_fpr = max_fpr
         self.k = k
         self.beta = beta
+        self.reference = reference
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.reservoir_size = reservoir_size
+        self.positives = positives
         self.learning_rate = learning_rate
         self.radius = radius
+        self.average = average
+        self.fit_intercept = fit_intercept
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -232,6 +263,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     def _check_parameters(self) -> None:
         self._check_measure()
         check_number("batch_size", self.batch_size, above=1, integer=True)
+        check_choice("positives", self.positives, ("cycle", "fixed"))
+        check_choice("average", self.average, ("linear", "uniform"))
         for name in ("max_iter", "reservoir_size"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0, integer=True)
@@ -246,7 +279,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         """Return the optimizer in its initial state."""
         radius = np.inf if self.radius is None else self.radius
         rate = None if isinstance(self.learning_rate, str) else self.learning_rate
-        return MiniBatchSteps(measure.convex_loss().with_intercept(), n_features, rate, radius)
+        loss = self._convex_loss(measure).with_intercept()
+        return MiniBatchSteps(loss, n_features, rate, radius, self.average, self.fit_intercept)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         rng = random_source(self.random_state)
@@ -280,7 +314,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         w, b = steps.mean_w.copy(), steps.mean_b
         scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
         seen = data.positive[order[:_THRESHOLD_ROWS]]
-        loss = measure.convex_loss().with_intercept()
+        loss = self._convex_loss(measure).with_intercept()
         objective = loss.bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
         trace[-1] = trace[-1]._replace(objective=objective)
         return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
@@ -307,16 +341,11 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         positives = rows[data.positive[rows]]
         negatives = rows[~data.positive[rows]]
         ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
+        fixed = self.positives == "fixed"
         for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.batch_size))):
-            # All positives are in memory: cycle through them, because a single sample for the whole pass would cause a
-            # bias.
-            sample = positives.take(np.arange(i * size, (i + 1) * size), mode="wrap")
-            yield with_sample(data.X[sample], data.X[part], measure, ratio)
-
-    def _threshold(self, data: TrainingSet, scores: Array) -> float:
-        measure, positive = self._make_measure().as_fraction(scores.size), data.positive
-        if scores.size > _THRESHOLD_ROWS:
-            kept = random_source(self.random_state).permutation(scores.size)[:_THRESHOLD_ROWS]
-            if np.unique(positive[kept]).size == 2:
-                positive, scores = positive[kept], scores[kept]
-        return measure.threshold(scores, positive)
+            # All positives are in memory: by default, cycle through them, because a single sample for the whole pass
+            # would cause a bias. The rows are in random order, so that the first positives are a random sample.
+            first = 0 if fixed else i * size
+            sample = positives.take(np.arange(first, first + size), mode="wrap")
+            X, labels, weight = with_sample(data.X[sample], data.X[part], measure, ratio)
+            yield X, labels, None if fixed else weight
