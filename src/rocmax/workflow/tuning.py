@@ -33,7 +33,7 @@ MOST_ROWS_IN_FOLDS = 30_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 # The same for the rows on which families are compared.
-MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 10_000, 100
+MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 4_000, 40
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
