@@ -38,8 +38,8 @@ from rocmax.metrics import partial_auc_score
 
 CELLS = Path(__file__).parents[1] / "results" / "boosted.jsonl"
 LIMITS = (0.01, 0.05)
-# The rules of `BoostedClassifier` were chosen on the first eight sets (three splits of other seeds' training rows); the
-# others were not looked at before.
+# The rules of `BoostedClassifier` were chosen on these eight sets, partly with the same splits; the others below were not
+# looked at before.
 SEEN = ["abalone", "spambase", "higgs_small", "susy_30k", "adult", "ijcnn1", "covtype:5", "letter:Q"]
 UNSEEN = [
     "a9a", "cod-rna", "connect-4", "covtype:2", "covtype:4", "letter:A", "letter:K", "letter:O", "letter:S", "letter:Z",
