@@ -38,7 +38,7 @@ from rocmax.metrics import partial_auc_score
 
 CELLS = Path(__file__).parents[1] / "results" / "boosted.jsonl"
 LIMITS = (0.01, 0.05)
-# The rules of `BoostedClassifier` were chosen on these eight sets, partly with the same splits; the others below were not
+# The rules of `BoostedClassifier` were chosen on these eight sets, partly with the same splits; the others were not
 # looked at before.
 SEEN = ["abalone", "spambase", "higgs_small", "susy_30k", "adult", "ijcnn1", "covtype:5", "letter:Q"]
 UNSEEN = [
