@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks._shared.results import RESULTS, markdown, publish
 from benchmarks.peers.boosted import load
 from rocmax.metrics import partial_auc_score
-from rocmax.workflow.families import compare_families, families_for
+from rocmax.workflow.families import CLOSE, compare_families, families_for
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.preprocessing import column_kinds
 from rocmax.workflow.tuning import TunedPipeline
@@ -39,7 +39,7 @@ LIMITS = (0.05, 0.01)
 TEST_ROWS = 20_000
 # A window needs a handful of negatives in the test part.
 FEWEST_NEGATIVES = 5
-RULES = (0.0, 0.5, 1.0, 2.0)
+RULES = (0.0, CLOSE, 1.0, 2.0)
 
 
 def cell(name: str, seed: int, max_fpr: float, rows: int) -> dict[str, Any] | None:
@@ -140,7 +140,7 @@ def gains_table(entries: list[dict[str, Any]]) -> str:
             part = [entry for entry in entries if entry["set"] in names and entry["max_fpr"] == max_fpr]
             if not part:
                 continue
-            of = {"auto": lambda e: e["test"][chosen(e, 1.0)]}
+            of = {"auto": lambda e: e["test"][chosen(e, CLOSE)]}
             of |= {name: lambda e, name=name: e["test"].get(name, np.nan) for name in ("linear", "additive", "boosted")}
             gains = [
                 mean_and_error(by_set(part, lambda e, score=score: score(e) - e["test"]["LightGBM"]))
@@ -162,7 +162,7 @@ def report() -> None:
             f"{len({entry['seed'] for entry in entries})} splits, {minutes:.0f} CPU minutes in all. The regret is the "
             "score of the better of the linear and the boosted model on the test rows, minus that of the chosen model; "
             "it is negative where the additive model is chosen and better than both. `auto` takes the simplest family "
-            "within one standard error. Means over sets and windows, with standard errors over them.",
+            f"within {CLOSE:g} standard errors. Means over sets and windows, with standard errors over them.",
             rules_table(entries),
             "Test partial AUC minus that of LightGBM with its defaults, means over sets with standard errors:",
             gains_table(entries),

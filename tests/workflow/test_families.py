@@ -124,17 +124,17 @@ def test_additive_models_are_additive():
 # The choice.
 
 
-def test_the_simplest_within_a_standard_error_of_the_best():
+def test_the_simplest_within_a_quarter_of_a_standard_error_of_the_best():
     steps = np.array([0.01, -0.01, 0.01, -0.01])
-    scores = {"linear": 0.5 + steps, "additive": np.full(4, 0.545), "boosted": 0.55 - steps}
+    scores = {"linear": 0.5 + steps, "additive": np.full(4, 0.549), "boosted": 0.55 - steps}
     table = family_table(scores, dict.fromkeys(scores, 1.0))
     gap = scores["boosted"] - scores["linear"]
     assert table[0]["difference"] == pytest.approx(-0.05)
     assert table[0]["difference_error"] == pytest.approx(gap.std(ddof=1) / 2)
     assert table[0]["standard_error"] == pytest.approx(steps.std(ddof=1) / 2)
-    # Additive is 0.005 below the best, and the standard error of that is 0.0058.
+    # Additive is 0.001 below the best, and a quarter of the standard error of that is 0.0014.
     assert [row["chosen"] for row in table] == [False, True, False]
-    scores["additive"] = np.full(4, 0.544)
+    scores["additive"] = np.full(4, 0.548)
     assert [row["chosen"] for row in family_table(scores, dict.fromkeys(scores, 1.0))] == [False, False, True]
     same = family_table({"linear": [0.5, 0.6], "boosted": [0.5, 0.6]}, {"linear": 1.0, "boosted": 1.0})
     assert [row["chosen"] for row in same] == [True, False]
@@ -254,8 +254,8 @@ def test_a_large_table_is_compared_on_a_part_of_it(monkeypatch):
 def test_compared_rows_keep_the_rare_class_and_the_window():
     positive = np.arange(100_000) % 50 == 0
     rows = compared_rows(positive, (0.0, 1.0), 0)
-    assert (positive[rows].sum(), rows.size) == (2_000, 12_000)
+    assert (positive[rows].sum(), rows.size) == (2_000, 6_000)
     rows = compared_rows(positive, (0.0, 0.002), 0)
-    assert (positive[rows].sum(), rows.size) == (2_000, 52_000)
+    assert (positive[rows].sum(), rows.size) == (2_000, 22_000)
     assert np.all(np.diff(rows) > 0)
     np.testing.assert_array_equal(compared_rows(positive[:20_000], (0.0, 0.001), 0), np.arange(20_000))
