@@ -121,8 +121,7 @@ def family_table(scores: Mapping[str, Sequence[float]], seconds: Mapping[str, fl
                 "difference": 0.0 if name == best else float(-gap.mean()),
                 "difference_error": error,
                 "seconds": round(seconds[name], 3),
-                "chosen": bool(error is None or gap.mean() <= CLOSE * error)
-                and not any(row["chosen"] for row in table),
+                "chosen": close and not any(row["chosen"] for row in table),
             }
         )
     return table
