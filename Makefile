@@ -27,7 +27,7 @@ test: $(STAMP)-test
 test-oldest: pyproject.toml
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
-	$(OLDEST)/bin/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct --editable ".[test]"
+	$(OLDEST)/bin/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct --compile-bytecode --editable ".[test]"
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto src tests
 
 lint: $(STAMP)-lint

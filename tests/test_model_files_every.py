@@ -71,6 +71,13 @@ def test_a_precomputed_kernel_from_sparse_rows(tmp_path):
     np.testing.assert_allclose(again(model, tmp_path).decision_function(gram), model.decision_function(gram), rtol=1e-9)
 
 
+def write_archive(path, content):
+    header = {"format": FORMAT, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rocmax.json", json.dumps(header))
+        archive.writestr("model.skops", content)
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".npy"])
 def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
     model = rocmax.ROCSVC("linear", C=0.01).fit(sparse.csr_array(X), Y)
@@ -83,9 +90,31 @@ def test_wrong_indices_in_a_file_are_refused(tmp_path, suffix):
             if name == "schema.json":
                 part = part.replace(b".npz", suffix.encode())
             new.writestr(name.replace(".npz", suffix), part)
-    header = {"format": FORMAT, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
-    with zipfile.ZipFile(tmp_path / "m.rocmax", "w") as archive:
-        archive.writestr("rocmax.json", json.dumps(header))
-        archive.writestr("model.skops", changed.getvalue())
+    write_archive(tmp_path / "m.rocmax", changed.getvalue())
     with pytest.raises(rocmax.model_io.ModelFileError, match=r"is damaged or was modified: .*must be <"):
+        rocmax.load(tmp_path / "m.rocmax")
+
+
+class Attributes:
+    """Object whose attributes are those of sparse rows."""
+
+
+def test_sparse_rows_given_by_their_attributes_are_refused(tmp_path):
+    """The loader of objects sets attributes without a check; skops before 0.15 stored sparse arrays like this."""
+    model = rocmax.ROCSVC("linear", C=0.01).fit(sparse.csr_array(X), Y)
+    rows, model.support_vectors_ = model.support_vectors_, Attributes()
+    vars(model.support_vectors_).update(vars(rows))
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps(model))) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            if name == "schema.json":
+                schema = json.loads(part)
+                node = schema["content"]["content"]["support_vectors_"]
+                assert (node["__class__"], node["__loader__"]) == ("Attributes", "ObjectNode")
+                node.update(__class__="csr_array", __module__="scipy.sparse._csr")
+                part = json.dumps(schema)
+            new.writestr(name, part)
+    write_archive(tmp_path / "m.rocmax", changed.getvalue())
+    with pytest.raises(rocmax.model_io.ModelFileError, match=r"sparse rows must be stored .* got ObjectNode"):
         rocmax.load(tmp_path / "m.rocmax")

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rocmax
+from helpers.signalled import SIGNALS, started
 from rocmax._atomic import append_line, check_output, output_file, same_file, write_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links, FIFOs and signals of POSIX")
@@ -290,18 +291,14 @@ run(program)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM], ids=lambda s: s.name)
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda s: s.name)
 def test_a_signal_leaves_no_part_and_the_old_file(tmp_path, number):
     """The writer begins again and again, so that the signal comes at any moment of it."""
     path = tmp_path / "a"
     path.write_bytes(b"old")
     for moment in (0, 0.0031, 0.0107, 0.05):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, path],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        ) as process:
+        command = [sys.executable, "-c", WRITER, path]
+        with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout.readline() == b"ready\n"
             time.sleep(moment)
             process.send_signal(number)
@@ -313,7 +310,7 @@ def test_a_signal_leaves_no_part_and_the_old_file(tmp_path, number):
 
 
 def test_two_signals_at_once_leave_no_part(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", WRITER, tmp_path / "a"], stdout=subprocess.PIPE) as process:
+    with started([sys.executable, "-c", WRITER, tmp_path / "a"], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         time.sleep(0.02)
         process.send_signal(signal.SIGHUP)
@@ -325,11 +322,8 @@ def test_two_signals_at_once_leave_no_part(tmp_path):
 
 def test_a_signal_that_was_ignored_stays_ignored(tmp_path):
     """As nohup does it."""
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, tmp_path / "a"],
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    ) as process:
+    command = [sys.executable, "-c", WRITER, tmp_path / "a"]
+    with started(command, ignored=[signal.SIGHUP], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         process.send_signal(signal.SIGHUP)
         time.sleep(0.1)

@@ -190,6 +190,14 @@ def _check_sparse(content: bytes) -> None:
             part = archive.read(name)
             if part.startswith(b"PK"):  # archive of arrays, the format of sparse matrices
                 sparse.load_npz(io.BytesIO(part)).check_format(full_check=True)
+        # Only the loader of such archives is allowed: others could set the indices after the check.
+        json.loads(archive.read("schema.json"), object_hook=_check_sparse_node)
+
+
+def _check_sparse_node(node: dict[str, Any]) -> None:
+    loader = node.get("__loader__")
+    if node.get("__class__") in _SPARSE and loader != "SparseMatrixNode":
+        raise ValueError(f"sparse rows must be stored as by skops 0.15 or later (SparseMatrixNode); got {loader}")
 
 
 def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:

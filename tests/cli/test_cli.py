@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import rocmax
 from helpers.commands import FIT, LINEAR, ROCMAX, run
+from helpers.signalled import started
 from helpers.tables import loud
 from rocmax import metrics
 from rocmax.cli._app import app
@@ -259,12 +260,7 @@ def test_an_interrupted_prediction_leaves_no_file(folder, fitted):
     out = folder / "interrupted.csv"
     command = [ROCMAX, "predict", fitted[0], folder / "long.csv", "--out", out]
     for stop in (signal.SIGTERM, signal.SIGINT):
-        # A test run in the background ignores SIGINT, and so would what it starts.
-        with subprocess.Popen(
-            command,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        ) as process:
+        with started(command, stderr=subprocess.DEVNULL) as process:
             deadline = time.monotonic() + 100
             while not list(folder.glob(".rocmax-*.part")) and time.monotonic() < deadline:
                 time.sleep(0.05)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import rocmax
 from helpers.commands import ROCMAX
+from helpers.signalled import started
 from rocmax.cli._app import app
 from rocmax.workflow.prediction import escaped
 
@@ -329,12 +330,12 @@ def test_an_interrupted_command_leaves_no_part(made, here, number):
     (here / "long.csv").write_text(header + "\n" + rows * 100)
     (here / "scores.csv").write_bytes(b"old")
     command = [ROCMAX, "predict", "m.rocmax", "long.csv", "--out", "scores.csv"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    with started(command, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 100
         while not any(part.stat().st_size for part in here.glob(".rocmax-*.part")) and time.monotonic() < deadline:
             time.sleep(0.02)
         process.send_signal(number)
-        assert process.stderr.read() == b""
-        assert process.wait(60) == 128 + number
+        assert process.communicate(timeout=60)[1] == b""
+        assert process.returncode == 128 + number
     assert (here / "scores.csv").read_bytes() == b"old"
     assert not list(here.glob(".*.part"))

@@ -200,7 +200,9 @@ def test_weights_are_routed_to_a_fit():
     with sklearn.config_context(enable_metadata_routing=True, transform_output="pandas"):
         model = rocmax.PartialAUCClassifier(0.0, 0.3).set_fit_request(sample_weight=True)
         model.set_score_request(sample_weight=True)
-        search = GridSearchCV(make_pipeline(model), {"partialaucclassifier__C": [1.0]}, cv=2)
+        # Before scikit-learn 1.8, a pipeline needs a request of its own.
+        pipeline = make_pipeline(model).set_score_request(sample_weight=True)
+        search = GridSearchCV(pipeline, {"partialaucclassifier__C": [1.0]}, cv=2)
         search.fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(search.best_estimator_[-1].coef_, expected, rtol=1e-12)
 

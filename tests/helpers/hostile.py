@@ -145,7 +145,8 @@ def attempt(estimator, X, y, weight):
     try:
         estimator.fit(X, y, **kwargs)
     except ValueError as error:
-        return None if len(str(error)) > 20 else f"unclear message: {error}"
+        clear = len(str(error)) > 20 and not isinstance(error, np.linalg.LinAlgError)
+        return None if clear else f"unclear message: {error}"
     scores = estimator.decision_function(X) if hasattr(estimator, "decision_function") else estimator.transform(X)
     return None if np.isfinite(scores).all() else "scores are not finite"
 

@@ -309,7 +309,8 @@ def test_far_fewer_passes_than_the_steps_of_the_paper(ball):
 
 def test_memory_is_that_of_the_non_zeros():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 50_000), density=0.01, format="csr", rng=rng, dtype=np.float64)
+    places = rng.integers(400, size=200_000), rng.integers(50_000, size=200_000)
+    X = sparse.csr_array((rng.random(200_000), places), shape=(400, 50_000))
     y = rng.random(400) < 0.1
     bound = PartialAUCTight(0, 0.1).bind(y)
     tracemalloc.start()

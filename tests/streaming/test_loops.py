@@ -12,23 +12,17 @@ import pytest
 from rocmax.streaming import _compile, loops
 
 FIT = """
-import time
 import numpy as np
 from rocmax import PSAMClassifier
 rng = np.random.default_rng(0)
 X = rng.standard_normal((200, 5))
 y = (X[:, 0] > 0).astype(int)
-model = PSAMClassifier(random_state=0)
-start = time.process_time()
-model.fit(X, y)
-print(time.process_time() - start)
-start = time.process_time()
-model.fit(X, y)
-print(time.process_time() - start)
+PSAMClassifier(random_state=0).fit(X, y)
 """
 
 
 def fit_in_new_process(directory):
+    """Return the compiled loops in the directory after a fit, with the times at which they were written."""
     run = subprocess.run(
         [sys.executable, "-c", FIT],
         capture_output=True,
@@ -37,19 +31,14 @@ def fit_in_new_process(directory):
         env={**os.environ, "NUMBA_CACHE_DIR": str(directory)},
     )
     assert run.stderr == ""  # a pipe gets no notice
-    first, second = map(float, run.stdout.split())
-    return first - second
+    return {path: path.stat().st_mtime_ns for path in directory.rglob("*.nbc")}
 
 
 @pytest.mark.slow
-def test_the_first_use_is_cheap_once_the_machine_has_compiled(tmp_path):
-    cold = fit_in_new_process(tmp_path)
-    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
+def test_a_loop_is_compiled_once_per_machine(tmp_path):
+    stored = fit_in_new_process(tmp_path)
     assert stored
-    warm = min(fit_in_new_process(tmp_path) for _ in range(3))
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == stored  # nothing was compiled again
-    assert warm < cold
-    assert warm < 1.0
+    assert fit_in_new_process(tmp_path) == stored
 
 
 def slow_compile(monkeypatch, terminal):

@@ -167,7 +167,7 @@ def test_predict(made, tmp_path):
     assert found["label"].tolist() == np.where(found["score"] > 0, "fraud", "ok").tolist()
     counts = []
     assert write_predictions(model, test, tmp_path / "a.csv", progress=counts.append) == sum(counts) == 300
-    written = pd.read_csv(tmp_path / "a.csv")
+    written = pd.read_csv(tmp_path / "a.csv", float_precision="round_trip")
     np.testing.assert_array_equal(written["score"], found["score"])
     content = io.BytesIO()
     write_predictions(model, folder / "test.csv", content)

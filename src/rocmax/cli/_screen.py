@@ -47,13 +47,15 @@ def working(text: str) -> Iterator[None]:
 @contextmanager
 def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """Yield a function that advances a progress bar, which is shown on a terminal only."""
+    if not screen.is_terminal:
+        yield lambda count: None
+        return
     bar = Progress(
         TextColumn(text),
         BarColumn(),
         TextColumn("{task.completed:,.0f}"),
         TimeElapsedColumn(),
         console=screen,
-        disable=not screen.is_terminal,
         transient=True,
     )
     with bar:

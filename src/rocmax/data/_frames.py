@@ -21,7 +21,9 @@ class FrameSource(NamedTuple):
 
 def is_frame(value: Any) -> bool:
     """Return whether a value is a pandas, polars or pyarrow table, that is, whether it exports to Arrow."""
-    return hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
+    # Early versions of polars 1 have to_arrow only.
+    exports = hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow")
+    return exports and hasattr(value, "columns")
 
 
 def header(source: FrameSource) -> list[str]:
