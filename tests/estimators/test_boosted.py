@@ -237,6 +237,15 @@ def test_given_folds_are_used_and_rows_of_weight_zero_left_out():
     assert len(by_splitter.cv_results_["mean_score"]) == 1
 
 
+def test_folds_without_a_class():
+    X, y = rings(60)
+    splits = [(np.flatnonzero(y == 0), np.arange(60))]
+    with pytest.raises(
+        ValueError, match=r"both parts of each split; got 0 positives among \d+ training rows of split 0"
+    ):
+        BoostedClassifier(cv=splits, n_jobs=1).fit(X, y)
+
+
 def test_the_order_of_the_classes_only_turns_the_sign():
     X, y = rings(300)
     one = BoostedClassifier(**QUICK).fit(X, y).decision_function(X)

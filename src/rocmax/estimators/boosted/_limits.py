@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._validate import TrainingSet
+from rocmax.estimators._splits import Split
 
 # Largest absolute value for XGBoost, which computes in single precision, and largest mean of the weights: limits of the
 # engines on the sum of the curvatures in a leaf assume weights of about one.
@@ -33,6 +34,19 @@ def check_limits(data: TrainingSet, engine: str) -> None:
                 f"value below {1 / _LARGEST_SINGLE:g}; got a mean of {mean:.3g} and a least value of {least:.3g}. "
                 "Divide by the mean weight"
             )
+
+
+def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
+    """Return the splits; raise ValueError if a part of a split does not have rows of both classes."""
+    for number, parts in enumerate(splits):
+        for name, rows in zip(("training", "held-out"), parts, strict=True):
+            n_positive = int(data.positive[rows].sum())
+            if not 0 < n_positive < rows.size:
+                raise ValueError(
+                    f"cv must have rows of both classes and non-zero weight in both parts of each split; got {n_positive} "
+                    f"positives among {rows.size} {name} rows of split {number}"
+                )
+    return splits
 
 
 def directions(given: Any, n_features: int, names: NDArray[Any] | None, categorical: list[int]) -> list[int] | None:

@@ -42,7 +42,7 @@ from rocmax.estimators.boosted._choice import (
     search_rate,
     untried,
 )
-from rocmax.estimators.boosted._limits import check_limits, directions
+from rocmax.estimators.boosted._limits import check_limits, check_splits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
 from rocmax.measures import Measure
 
@@ -365,7 +365,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         if AUTO not in (self.max_leaf_nodes, self.n_estimators, self.objective):
             return []
         if self.cv is not None:
-            return given_splits(data, self.cv)
+            return check_splits(given_splits(data, self.cv), data)
         return default_splits(data, random_source(self.random_state))
 
     def _check_parameters(self) -> None:
