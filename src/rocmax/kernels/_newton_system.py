@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy import linalg
 from scipy.linalg import blas
 
 from rocmax._typing import Array, Index
+from rocmax.kernels._linear_systems import solve_system
 
 Slope = Callable[[Array], Array]
 
@@ -89,14 +89,8 @@ class GramSystem:
     def _by_elimination(self, slope: Slope, edge: Array) -> Array:
         system = slope(self._block)
         system[np.diag_indices(edge.size)] += 1.0
-        try:
-            found = linalg.solve(system, -slope(edge), overwrite_a=True, transposed=True, check_finite=False)
-        except linalg.LinAlgError as error:
-            raise ValueError(
-                "the kernel matrix must have values of similar magnitude, so that linear systems with it can be solved "
-                f"in double precision; got values up to {np.abs(self._gram).max():.3g}. Scale the features"
-            ) from error
-        return np.asarray(found)
+        options = {"overwrite_a": True, "transposed": True, "check_finite": False}
+        return solve_system(system, -slope(edge), self._gram, **options)
 
     def _by_gradients(self, slope: Slope, edge: Array, corner: float) -> tuple[float, Array] | None:
         """Return the factor of the right-hand side and the vector on the rows; None if elimination is faster."""

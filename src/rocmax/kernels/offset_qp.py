@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from rocmax._typing import Array
+from rocmax.kernels._linear_systems import solve_system
 from rocmax.solvers.line_search import find_zero
 
 # Factor by which the width of the smoothing is reduced after each smoothed problem, and its minimum. At the minimum,
@@ -140,7 +140,7 @@ class _OffsetNewton:
         # The ridge makes the system regular if all multipliers are at their bounds.
         system[-1, -1] = slope.sum() + 1e-6 * self.cost.sum() / self.width
         system[np.arange(rows.size), np.arange(rows.size)] += 1.0
-        found = linalg.solve(system, np.append(rest[rows] - reached, excess - reached.sum()))
+        found = solve_system(system, np.append(rest[rows] - reached, excess - reached.sum()), self.gram)
         step = outside
         step[rows] = found[:-1]
         self._move(step, self.gram @ step, float(found[-1]))

@@ -43,8 +43,8 @@ def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
             n_positive = int(data.positive[rows].sum())
             if not 0 < n_positive < rows.size:
                 raise ValueError(
-                    f"cv must have rows of both classes and non-zero weight in both parts of each split; got {n_positive} "
-                    f"positives among {rows.size} {name} rows of split {number}"
+                    "cv must have rows of both classes with non-zero weight in both parts of each split; got "
+                    f"{n_positive} positives among {rows.size} {name} rows of split {number}"
                 )
     return splits
 
