@@ -215,7 +215,7 @@ def test_the_interface_for_scikit_learn():
     names = np.array(["no", "yes"])[y]
     model.fit(X, names, sample_weight=weight, eval_set=[(X, names)], eval_metric=for_lightgbm.evaluation(PAUC))
     native = train_lightgbm(X, y, for_lightgbm.objective(n_warmup=10), weight=weight)
-    np.testing.assert_allclose(model.predict(X, raw_score=True), native.predict(X), atol=1e-9)
+    np.testing.assert_allclose(model.booster_.predict(X, raw_score=True), native.predict(X), atol=1e-9)
     assert "partial_auc" in model.evals_result_["training"]
     model = xgb.XGBClassifier(
         n_estimators=40,

@@ -52,7 +52,7 @@ def test_one_untuned_model_is_the_default_classifier_of_lightgbm():
     ours = BoostedClassifier(objective="binary", max_leaf_nodes=31, learning_rate=0.1, n_estimators=100, n_models=1)
     theirs = LGBMClassifier(verbose=-1, deterministic=True, force_row_wise=True).fit(X, y)
     score = ours.fit(X, y).decision_function(X) + ours.threshold_
-    np.testing.assert_allclose(score, theirs.predict(X, raw_score=True), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(score, theirs.booster_.predict(X, raw_score=True), rtol=0, atol=1e-12)
 
 
 def test_one_untuned_model_is_a_classifier_of_xgboost():
