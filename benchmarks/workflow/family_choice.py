@@ -158,11 +158,11 @@ def report() -> None:
         "family_choice",
         "The family that auto chooses",
         [
-            f"Test partial AUC after fits to at most {max(entry['rows'] for entry in entries)} rows, random splits of each "
-            f"set: {len({entry['seed'] for entry in entries})}, {minutes:.0f} CPU minutes. The regret is the score of the "
-            "better of the linear and the boosted model on the test rows, minus that of the chosen model; it is negative "
-            "where the additive model is chosen and better than both. `auto` takes the simplest family within "
-            f"{CLOSE:g} standard errors. Means over sets and windows, with standard errors over them.",
+            f"Test partial AUC after fits to at most {max(entry['rows'] for entry in entries)} rows, random splits of "
+            f"each set: {len({entry['seed'] for entry in entries})}, {minutes:.0f} CPU minutes. The regret is the "
+            "score of the better of the linear and the boosted model on the test rows, minus that of the chosen model; "
+            "it is negative where the additive model is chosen and better than both. `auto` takes the simplest family "
+            f"within {CLOSE:g} standard errors. Means over sets and windows, with standard errors over them.",
             rules_table(entries),
             "Test partial AUC minus that of LightGBM with its defaults, means over sets with standard errors:",
             gains_table(entries),
