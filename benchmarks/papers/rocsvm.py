@@ -10,9 +10,11 @@ against that text. Finished parts are kept in ``rocsvm.jsonl``.
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -33,19 +35,22 @@ PUBLISHED3 = {
     "spectf": ("78.30 ± 4.01", "79.6 ± 6.8", "67.3", "-"),
 }
 METHODS = ("ROC-SVM, m=10", "2-norm SVM", "RankBoost", "AUC tree")
-N_TRIALS, N_TEST, SIGMA = 10, 1000, 3.0
+N_TRIALS, N_TEST, SIGMA = 20, 1000, 3.0
 NEIGHBOURS, MARGINS = (1, 5, 10, 50, 100), (0.01, 0.1, 1.0)
 SHARES, CS, SIGMAS = (0.1, 0.3, 0.5), (1e-3, 1e-1, 10.0, 1000.0), (0.3, 1.0, 3.0, 10.0)
 POINTS = [(C, SIGMA) for C in CS] + [(10.0, sigma) for sigma in SIGMAS if sigma != SIGMA]
 
 
 def measures(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[float]:
-    """Return AUC and accuracy in per cent of a model fitted on standardised rows."""
+    """Return AUC and accuracy in per cent of a model fitted on standardised rows, and 1 if it missed its tolerance."""
     scaler = StandardScaler().fit(X)
-    model.fit(scaler.transform(X), y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        model.fit(scaler.transform(X), y)
     rows = scaler.transform(X_test)
     auc = roc_auc_score(y_test, model.decision_function(rows))
-    return [100 * float(auc), 100 * float(accuracy_score(y_test, model.predict(rows)))]
+    accuracy = accuracy_score(y_test, model.predict(rows))
+    return [100 * float(auc), 100 * float(accuracy), float(len(caught) > 0)]
 
 
 def ten_fold(name: str, model: Any) -> list[list[float]]:
@@ -138,8 +143,8 @@ def toy_section(found: dict[Any, Any]) -> str:
         rows.append((str(m), *(spread(r, 0) for r in runs), *(spread(r, 1) for r in runs)))
     header = ("m", *(f"AUC, rho {rho:g}" for rho in MARGINS), *(f"accuracy, rho {rho:g}" for rho in MARGINS))
     text = (
-        f"## Figure 2: the toy problem by m and rho\n\nPer cent, mean ± standard deviation over {N_TRIALS} trials "
-        f"(paper: 20), 200 training rows, {N_TEST} test rows, C = 1000, sigma = 3. The paper does not print the "
+        f"## Figure 2: the toy problem by m and rho\n\nPer cent, mean ± standard deviation over {N_TRIALS} trials, "
+        f"200 training rows, {N_TEST} test rows, C = 1000, sigma = 3. The paper does not print the "
         "means of the four normal distributions; here they are (0.75, 3) and (-0.75, -3) for the negatives, (-3, 3) "
         "and (3, -3) for the positives, with unit covariance. The paper: AUC is steady from m = 10, accuracy "
         "from m = 50; rho has no effect. Its values are not in numbers."
@@ -157,10 +162,15 @@ def sensitivity_section(found: dict[Any, Any]) -> str:
     header = ("method", "C", "sigma", *(f"{what}, {s:g}" for what in ("AUC", "accuracy") for s in SHARES))
     text = (
         "## Figures 3 and 4: C and sigma, by the share of positives\n\nPer cent, mean ± standard deviation over "
-        f"{N_TRIALS} trials (paper: 20); 100 negatives; test rows half and half; ROC-SVM with m = 10 and rho = 0.01. "
+        f"{N_TRIALS} trials; 100 negatives; test rows half and half; ROC-SVM with m = 10 and rho = 0.01. "
         "The paper: the rarer the positives, the larger the deviation of the AUC; small C is bad for ROC-SVM."
     )
     return f"{text}\n\n{markdown(header, rows)}"
+
+
+def missed_tolerance(found: dict[Any, Any]) -> tuple[int, int]:
+    flags = np.concatenate([np.array(runs)[..., 2].ravel() for runs in found.values()])
+    return int(flags.sum()), flags.size
 
 
 def draw(found: dict[Any, Any]) -> None:
@@ -190,8 +200,10 @@ def main() -> None:
     with threadpool_limits(1):
         found, seconds = kept("rocsvm", jobs, work)
     draw(found)
+    missed, fits = missed_tolerance(found)
+    note = f"{running_time(seconds)} {missed} of {fits} fits did not reach their tolerance (ROC-SVM: 0.01)."
     sections = [table3_section(found), toy_section(found), sensitivity_section(found)]
-    publish("rocsvm", "ROC-SVM after Rakotomamonjy (2004)", [running_time(seconds), *sections])
+    publish("rocsvm", "ROC-SVM after Rakotomamonjy (2004)", [note, *sections])
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ from rocmax.solvers import CuttingPlane, Progress, ProjectedSubgradient, Proxima
 
 EPS = 0.01
 LOSSES = {"tight": PartialAUCTight, "structural": PartialAUCStructural}
-# Figure 2: the paper has 100,000 rows and 10 sets.
-SIZE2, BETAS2, N_SETS2 = (20_000, 100), (0.05, 0.1, 0.2, 0.5, 1.0), 3
+# Figure 2: rows, features and C of the paper, which has 10 sets.
+SIZE2, BETAS2, N_SETS2 = (100_000, 100), (0.05, 0.1, 0.2, 0.5, 1.0), 3
 # Figure 3: the paper states neither its sizes nor its values of C in the text.
 SIZES3, BETAS3, CS3, N_SETS3 = ((5_000, 10), (5_000, 200)), (0.1, 0.5), (0.1, 1.0, 10.0), 3
 MAX_PLANES, MAX_STEPS = 300, 300
@@ -127,7 +127,7 @@ def figure2(found: list[dict[str, list[float]]]) -> str:
     header = ("beta", *(f"{name}: {what}" for what in measured for name in LOSSES))
     text = (
         f"## Figure 2: the most violated constraint\n\nWindow [0, beta], {SIZE2[0]:,} rows, {SIZE2[1]} features "
-        f"(paper: 100,000 rows), C = 1, eps = {EPS:g}; mean ± standard deviation over {N_SETS2} sets (paper: 10). One "
+        f"(as in the paper), C = 1, eps = {EPS:g}; mean ± standard deviation over {N_SETS2} sets (paper: 10). One "
         "call is one "
         "evaluation of the loss and its subgradient from given scores, CPU time, without the products with the data. "
         "The paper's figure (its curves are not in numbers): for tight the time of a call falls with beta, for "
