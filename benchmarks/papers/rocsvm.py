@@ -186,9 +186,7 @@ def draw(found: dict[Any, Any]) -> None:
         for share, color in zip(SHARES, ("C0", "C1", "C2"), strict=True):
             runs = np.array(found["figures34", method, share])[: len(CS), :, 0]
             label = f"{method}, {share:g}"
-            right.errorbar(
-                CS, runs.mean(axis=1), runs.std(axis=1, ddof=1), fmt=style, color=color, label=label, capsize=2
-            )
+            right.errorbar(CS, runs.mean(axis=1), runs.std(axis=1), fmt=style, color=color, label=label, capsize=2)
     right.set(xscale="log", xlabel="C", ylabel="AUC, per cent", title="sigma = 3, by the share of positives")
     for axes in (left, right):
         axes.legend(fontsize=8)
