@@ -32,6 +32,15 @@ def change_number(text, rng):
     return text[: place.start()] + new + text[place.end() :]
 
 
+def change_fraction(text, rng):
+    """Multiply one number that is no integer by 1.5: the model is often valid."""
+    found = list(re.finditer(r"-?\d+\.\d+([eE][-+]?\d+)?", text))
+    if not found:
+        return text
+    place = found[int(rng.integers(len(found)))]
+    return text[: place.start()] + repr(1.5 * float(place.group())) + text[place.end() :]
+
+
 def change_index(text, rng):
     """Change one entry of a line of indices or counts by a little."""
     lines = list(re.finditer(rf"^({LIGHTGBM_INDICES})=(.+)$", text, re.M))
@@ -79,7 +88,7 @@ def cut(text, rng):
     return text[:place] + text[place + int(rng.integers(1, 300)) :] * int(rng.integers(2))
 
 
-CHANGES = (change_number, change_index, change_index, change_pieces, change_bytes, cut)
+CHANGES = (change_number, change_fraction, change_index, change_index, change_pieces, change_bytes, cut)
 
 
 def mutate(text, rng):
