@@ -79,8 +79,8 @@ PAPER4 = {
 }
 TRAIN_ROWS, N_SPLITS = 4000, 3
 NOTE = (
-    "Figures are kept in `kernels.json` one by one as they are worked out, so this page can be the work of several "
-    "runs; `--fresh` works out all of them anew. Each line of the table of speeds is side by side in one run."
+    "Results are kept in `kernels.json` one by one, so this page can come from several "
+    "runs; `--fresh` computes all of them again. Each line of the table of speeds is side by side in one run."
 )
 
 

@@ -2,7 +2,7 @@
 
 One cell is a data set and a seed: at most ``--rows`` training rows (two thirds of a smaller set), at most 20,000 test
 rows, both stratified. All models see the columns as they come: categories and missing values are left to the engines.
-The rivals are
+The other models are
 
 - LightGBM and XGBoost with their defaults (100 rounds);
 - LightGBM tuned by logloss: the same sizes of trees, learning rate, limit of rounds, folds and random subsets as
@@ -50,7 +50,7 @@ TABLES = {
     "german-credit": ("risk", 2, []),
     "telco-churn": ("Churn", "Yes", ["customerID"]),
 }
-OURS, RIVALS = "BoostedClassifier", ["LightGBM", "XGBoost", "LightGBM by logloss", "LightGBM by logloss x 3"]
+OURS, OTHERS = "BoostedClassifier", ["LightGBM", "XGBoost", "LightGBM by logloss", "LightGBM by logloss x 3"]
 SIZES, RATE, ROUNDS, PATIENCE = (6, 15, 31, 63), 0.1, 250, 100
 SUBSETS = {"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8}
 TEST_ROWS = 20_000
@@ -172,11 +172,11 @@ def run(seeds: int, rows: int, jobs: int) -> None:
             out.flush()
 
 
-def differences(cells: list[dict[str, Any]], rival: str) -> dict[tuple[str, int], tuple[float, float]]:
-    """Return the mean of our score minus the rival's, and its standard error, by set and window."""
+def differences(cells: list[dict[str, Any]], other: str) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return the mean of our score minus the other's, and its standard error, by set and window."""
     found = {}
     for name in dict.fromkeys(cell["set"] for cell in cells):
-        gains = np.array([np.subtract(c["scores"][OURS], c["scores"][rival]) for c in cells if c["set"] == name])
+        gains = np.array([np.subtract(c["scores"][OURS], c["scores"][other]) for c in cells if c["set"] == name])
         for i, _ in enumerate(LIMITS):
             error = float(gains[:, i].std(ddof=1) / len(gains) ** 0.5) if len(gains) > 1 else np.nan
             found[name, i] = float(gains[:, i].mean()), error
@@ -184,15 +184,15 @@ def differences(cells: list[dict[str, Any]], rival: str) -> dict[tuple[str, int]
 
 
 def summary(cells: list[dict[str, Any]]) -> str:
-    """Return the numbers of set-window pairs won and lost against each rival."""
+    """Return the numbers of set-window pairs won and lost against each of the others."""
     lines = []
     for label, names in (("all", SEEN + UNSEEN), ("not used for the design", UNSEEN)):
         part = [cell for cell in cells if cell["set"] in names]
-        for rival in RIVALS:
-            found = differences(part, rival).values()
+        for other in OTHERS:
+            found = differences(part, other).values()
             ahead, behind = (sum(sign * mean > error for mean, error in found) for sign in (1, -1))
             mean = float(np.mean([mean for mean, _ in found]))
-            lines.append([label, rival, str(len(found)), str(ahead), str(behind), f"{mean:+.4f}"])
+            lines.append([label, other, str(len(found)), str(ahead), str(behind), f"{mean:+.4f}"])
     return markdown(
         [
             "sets",
@@ -207,18 +207,18 @@ def summary(cells: list[dict[str, Any]]) -> str:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """Return the mean test partial AUC of each method, with the difference to the rivals."""
+    """Return the mean test partial AUC of each method, with the difference to the others."""
     lines = []
     for name, (i, limit) in product(dict.fromkeys(c["set"] for c in cells), enumerate(LIMITS)):
         part = [c for c in cells if c["set"] == name]
-        means = [np.mean([c["scores"][method][i] for c in part]) for method in (OURS, *RIVALS)]
-        gains = [differences(part, rival)[name, i] for rival in RIVALS]
+        means = [np.mean([c["scores"][method][i] for c in part]) for method in (OURS, *OTHERS)]
+        gains = [differences(part, other)[name, i] for other in OTHERS]
         note = "" if name in UNSEEN else "*"
         first = [name + note, f"{limit:g}", str(part[0]["rows"]), str(part[0]["positives"])]
         lines.append([*first, f"{means[0]:.4f}", *(
             f"{mean:.4f} ({gain:+.4f} ± {error:.4f})" for mean, (gain, error) in zip(means[1:], gains, strict=True)
         )])  # fmt: skip
-    return markdown(["set", "FPR up to", "rows", "positives", OURS, *RIVALS], lines)
+    return markdown(["set", "FPR up to", "rows", "positives", OURS, *OTHERS], lines)
 
 
 def report() -> None:
@@ -231,7 +231,7 @@ def report() -> None:
         "boosted",
         "Boosted trees for the partial AUC, compared with LightGBM and XGBoost",
         [
-            f"Mean test partial AUC over {len(seeds)} random splits, and in parentheses our score minus the rival's "
+            f"Mean test partial AUC over {len(seeds)} random splits, and in parentheses our score minus the other's "
             "with its standard error (SE) over the splits. An asterisk marks the sets on which the rules of "
             "`BoostedClassifier` were chosen. LightGBM by logloss is tuned on the same grid and folds, and fitted to "
             f"all rows alike, as one model and as the mean of three. {minutes:.0f} CPU minutes in all.",
