@@ -309,6 +309,34 @@ def test_a_signal_leaves_no_part_and_the_old_file(tmp_path, number):
         assert parts(tmp_path) == []
 
 
+SWALLOWER = """
+import os, sys
+from rocmax._atomic import output_file
+from rocmax._exit import run
+def program():
+    with output_file(sys.argv[1]) as file:
+        try:
+            os.kill(os.getpid(), int(sys.argv[2]))
+        except SystemExit:
+            pass
+        file.write(b"new")
+    return 0
+run(program)
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda s: s.name)
+def test_a_signal_whose_exit_is_discarded_still_ends_the_program(tmp_path, number):
+    """As in a C library that clears the exception of a Python file's method."""
+    (tmp_path / "a").write_bytes(b"old")
+    command = [sys.executable, "-c", SWALLOWER, tmp_path / "a", str(int(number))]
+    with started(command, stderr=subprocess.PIPE) as process:
+        assert process.communicate(timeout=60)[1] == (b"Interrupted\n" if number == signal.SIGINT else b"")
+        assert process.returncode == 128 + number
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert parts(tmp_path) == []
+
+
 def test_two_signals_at_once_leave_no_part(tmp_path):
     with started([sys.executable, "-c", WRITER, tmp_path / "a"], stdout=subprocess.PIPE) as process:
         process.stdout.readline()

@@ -22,6 +22,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 _STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _BUFFER = 1 << 20
 _parts: set[Path] = set()
+_stopped_by: list[int] = []
 
 
 def check_output(path: str | Path) -> None:
@@ -101,6 +102,7 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
     binary file
         File open for writing.
     """
+    check_stopped()
     path = Path(path)
     check_output(path)
     if is_special(path):
@@ -112,6 +114,7 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
     with _part_beside(target) as part:
         with _create(part, target, path) as file:
             yield file
+        check_stopped()
         part.replace(target)
 
 
@@ -129,10 +132,25 @@ def append_line(path: str | Path, line: str) -> None:
         file.write(f"{start}{line}\n".encode())
 
 
-def remove_parts() -> None:
-    """Remove the temporary files of this process; for signal handlers."""
+def stop_writing(code: int) -> None:
+    """Remove the temporary files of this process, and complete none from now on; for signal handlers.
+
+    The SystemExit of a handler may be raised where a C library discards it. Later writes therefore raise it again.
+
+    Parameters
+    ----------
+    code : int
+        Exit code.
+    """
+    _stopped_by.append(code)
     for part in list(_parts):
         part.unlink(missing_ok=True)
+
+
+def check_stopped() -> None:
+    """Raise SystemExit if a signal has ended the writing of files."""
+    if _stopped_by:
+        raise SystemExit(_stopped_by[0])
 
 
 def remove_stale(folder: Path) -> None:
@@ -209,6 +227,9 @@ def _part_beside(target: Path) -> Iterator[Path]:
     _parts.add(part)
     try:
         yield part
+    except OSError:
+        check_stopped()
+        raise
     finally:
         part.unlink(missing_ok=True)
         _parts.discard(part)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-from rocmax._atomic import remove_parts
+from rocmax._atomic import check_stopped, stop_writing
 
 # Exit code that a shell reports for a program terminated by SIGPIPE.
 BROKEN_PIPE = 141
@@ -30,7 +30,9 @@ def run(program: Callable[[], int]) -> NoReturn:
     _catch_signals()
     code: int | str | None
     try:
-        sys.exit(program())
+        code = program()
+        check_stopped()
+        sys.exit(code)
     except BrokenPipeError:
         _drop_stdout()
         code = BROKEN_PIPE
@@ -96,7 +98,7 @@ def _signals() -> list[int]:
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    remove_parts()
+    stop_writing(128 + number)
     for other in _signals():
         if signal.getsignal(other) is _end:
             signal.signal(other, _end_now)
@@ -105,7 +107,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     """Exit immediately: this is the second signal."""
-    remove_parts()
+    stop_writing(128 + number)
     os._exit(128 + number)
 
 
