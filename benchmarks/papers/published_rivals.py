@@ -21,13 +21,14 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
-from benchmarks.papers.algorithm1 import ALL_ROWS, EPS, MAX_ITER, WIDE, base_name, load, window_score
+from benchmarks.papers.algorithm1 import EPS, MAX_ITER, WIDE, load, window_score
 from rocmax import AsymmetricSVC, AUCClassifier, GreedyPairClassifier, PAUCBoostClassifier
 
 N_SPLITS, TABLE4, ASVM = 5, (0.02, 0.05), (0.0, 0.1)
-SETS = ("a9a", "cod-rna", "covtype", "ijcnn1" + ALL_ROWS, "letter")
-ROWS = "all rows, but 100,000 of cod-rna and covtype at random"
-ASVM_SETS, ASVM_ROWS = ("a9a", "ijcnn1", "letter"), 2000
+SETS = ("a9a", "cod-rna", "covtype", "ijcnn1", "letter")
+# Training rows of a split that are used: the greedy heuristic sorts them a hundred times for each feature.
+TRAIN_ROWS = 10_000
+ASVM_SETS, ASVM_ROWS = ("a9a", "ijcnn1", "letter"), 1000
 # Appendix B.2 gives the ends and the first step of both ranges.
 MU = (0.0005, 0.001, 0.005, 0.01, 0.05, 0.1)
 TAU = (5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 0.01)
@@ -51,6 +52,8 @@ def table4(name: str, method: str, seed: int) -> float | None:
         return None
     X, y = data
     train, test = train_test_split(np.arange(y.size), train_size=2 / 3, stratify=y, random_state=seed)
+    if train.size > TRAIN_ROWS:
+        train, _ = train_test_split(train, train_size=TRAIN_ROWS, stratify=y[train], random_state=seed)
     return window_score(rival(method, name).fit(X[train], y[train]), X[test], y[test], TABLE4)
 
 
@@ -101,7 +104,7 @@ def table(found: dict[Any, float]) -> str:
     rows = []
     for (name, method), scores in groups(found).items():
         error = scores.std(ddof=1) / np.sqrt(scores.size)
-        paper = PUBLISHED.get(method, {}).get(base_name(name))
+        paper = PUBLISHED.get(method, {}).get(name)
         rows.append((name, method, f"{scores.mean():.4f} ± {error:.4f}", f"{paper:.4f}" if paper else "-"))
     return markdown(("set", "method", "here (± s.e.)", "paper"), rows)
 
@@ -112,10 +115,10 @@ def main() -> None:
     one, second = collect("asvm", ASVM_SETS, ("ASVM", "SVM-AUC"))
     split = f"mean and standard error over {N_SPLITS} splits of two thirds"
     text4 = (
-        f"## Table 4\n\nTest partial AUC [0.02, 0.05], {split}; {ROWS} (the paper used all). "
-        "letter: Q, covtype: class 5 against the rest. Linear weak learners and raw features are those of the paper, "
-        "whose scoring functions are all linear; with stumps and oriented features: `kernels.md`. All methods of the "
-        "table: `table4.md`."
+        f"## Table 4\n\nTest partial AUC [0.02, 0.05], {split}, of which at most {TRAIN_ROWS:,} rows at random are "
+        "used for training (the paper used all). letter: Q, covtype: class 5 against the rest. Linear weak learners "
+        "and raw features are those of the paper, whose scoring functions are all linear; with stumps and oriented "
+        "features: `kernels.md`. All methods of the table: `table4.md`."
     )
     text1 = (
         f"## Asymmetric SVM\n\nTest partial AUC [0, 0.1], {split}, of which {ASVM_ROWS:,} rows are used for training. "
