@@ -33,7 +33,7 @@ SIZE2, BETAS2, N_SETS2 = (100_000, 100), (0.05, 0.1, 0.2, 0.5, 1.0), 3
 # Figure 3: the paper states neither its sizes nor its values of C in the text.
 SIZES3, BETAS3, CS3, N_SETS3 = ((5_000, 10), (5_000, 200)), (0.1, 0.5), (0.1, 1.0, 10.0), 3
 # Its eps and first step for L1; a smaller C has zero weights.
-EPS_L1, FIRST_STEP_L1, CS_L1, MAX_PLANES_L1 = 0.1, 0.01, (1.0, 10.0), 200
+EPS_L1, FIRST_STEP_L1, CS_L1, MAX_PLANES_L1 = 0.1, 0.01, (1.0, 10.0), 100
 MAX_PLANES, MAX_STEPS = 300, 300
 
 
