@@ -42,7 +42,7 @@ PUBLISHED2 = {"SVM-pAUC (tight)": 60.94, "naive (structural)": 48.72, "SVM-AUC":
 SETS = ("ijcnn1", "letter", "a9a", "cod-rna", "covtype")
 # On these also what the paper's table does not have: the naive surrogate, and the exact minimum of the tight one.
 MORE_METHODS = ("ijcnn1", "letter")
-# The paper does not name its positive classes; Q and 5 give its figure for SVM-AUC, or come close to it.
+# The paper does not name its positive classes; Q gives its figure for SVM-AUC, 5 is a guess.
 POSITIVE = {"letter": 17, "covtype": 5}
 # Means that Algorithm 1 should reach within two standard errors.
 GOALS = {"ijcnn1": 0.61, "letter": 0.54}
