@@ -29,7 +29,7 @@ from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
 from rocmax.solvers import CuttingPlane, ProjectedSubgradient
 
-SETS = ("a9a", "cod-rna", "covtype", "ijcnn1", "letter")
+SETS = ("letter", "ijcnn1", "cod-rna", "covtype", "a9a")
 N_SPLITS, MAX_FPR, BUFFER, EPS, MAX_ROWS = 5, 0.1, 500, 1e-4, 20_000
 MEASURES = {
     "partial_auc": ("1PMB", "2PMB", "projected subgradient", "Algorithm 1"),
