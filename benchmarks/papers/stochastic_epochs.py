@@ -17,7 +17,7 @@ from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import RESULTS, markdown, publish
 from benchmarks.papers.stochastic_auc import TEXT, load, tune
 
-SETS = ("spambase", "ijcnn1", "cod-rna")
+SETS = ("spambase", "ijcnn1", "a9a", "cod-rna")
 METHODS = ("PSAM", "ASAM", "SOLAM")
 EPOCHS = (1, 2, 3, 4, 5, 10, 30, 60)
 RUNS = 3
