@@ -36,7 +36,7 @@ BALLS: dict[str, Callable[[float], Ball]] = {
 }
 TOL, MAX_ITER, STEPS, N_STEPS = 5e-3, 100, (1.0, 10.0, 100.0), 100
 # A fit by subgradients takes ten times as long.
-N_SPLITS, N_SUBGRADIENT_SPLITS = 3, 1
+N_SPLITS, N_SUBGRADIENT_SPLITS = 10, 1
 
 
 class Job(NamedTuple):
