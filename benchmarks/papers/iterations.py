@@ -2,7 +2,7 @@
 
 Two thirds of at most 5,000 rows for training. ``figure8``: iterations for windows [0, beta] by beta and C.
 ``figure9``: iterations for windows [alpha, alpha + length]. ``times``: CPU seconds of one fit and of the choice of C,
-as in Figures 6 and 7. The paper's sets for these figures (PPI, drug discovery, KDD Cup 2008) are not to be had; letter
+as in Figures 6 and 7. The paper's sets for these figures (PPI, drug discovery, KDD Cup 2008) are not available; letter
 (Q against the rest) and the test part of KDD Cup 2006 take their place. Finished fits are kept in ``iterations.jsonl``.
 """
 

@@ -1,6 +1,6 @@
 """Partial AUC by the share of the training rows, in the manner of Narasimhan and Agarwal (2017), Figure 4.
 
-The paper's set (PPI) is not to be had; letter (Q against the rest) takes its place. Two thirds of the rows are for
+The paper's set (PPI) is not available; letter (Q against the rest) takes its place. Two thirds of the rows are for
 training, of which a share is used; C from 1e-5 to 1e4 on a third of these, without a refit (``auto``: 0.1, 1 and 10).
 Finished fits are kept in ``learning_curve.jsonl``.
 """
