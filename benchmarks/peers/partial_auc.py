@@ -317,6 +317,12 @@ def scores_of_forms() -> list[str]:
     return ["## Forms of the papers' methods", note, markdown(["set", "window", "auto", *names], rows)]
 
 
+def unfinished() -> str:
+    """Return a sentence on the sets of the list that are not complete."""
+    left = [name for name in COMPARED if any((name, window) not in groups() for window in WINDOWS)]
+    return f"Not complete, and left out in part or altogether: {', '.join(left)}." if left else ""
+
+
 def report() -> None:
     """Write the page."""
     cells = [c for group in groups().values() for c in group]
@@ -327,14 +333,14 @@ def report() -> None:
     most = max(c["rows"] for c in cells)
     protocol = (
         f"{SEEDS} random splits: two thirds of the rows, at most {most}, for training, and the others, at most twice "
-        "as many, for the test; features standardised. Auto is `PartialAUCClassifierCV`. Auto, "
-        "the baselines and the exact fits choose `C` on the same five folds of the training rows; the exact fits, by "
-        "the certified solver, have at most 40 iterations (CCCP: 10). Algorithm 1 of Narasimhan and Agarwal: eps = "
+        "as many, for the test; features standardised. Auto is `PartialAUCClassifierCV`. Auto, the baselines and the "
+        "exact fits choose `C` on the same five folds of the training rows; the exact fits, by the certified solver, "
+        "have at most 40 iterations (CCCP: 10). Algorithm 1 of Narasimhan and Agarwal: eps = "
         "1e-4, at most 100 iterations, `C` from 1e-5 (CCCP: 1e-2) to 1e4 in steps of 10, chosen on a third of the "
         "training rows. The fitted model of this `C` is kept, or refitted to all training rows. Of the exact fit and "
         "these two, the one with the largest mean test score counts as the rival, which favours the rival, because it "
         "is chosen by test rows. For windows that start at 0 the loss of CCCP is the tight loss. "
-        f"CPU time of all fits: {minutes:.0f} minutes."
+        f"CPU time of all fits: {minutes:.0f} minutes. {unfinished()}"
     )
     title = "Test partial AUC of `PartialAUCClassifierCV`, the papers' methods and baselines"
     publish("partial_auc", title, [protocol, *comparison(), *scores_of_forms()])
