@@ -113,13 +113,16 @@ DIFFERENT = {
         "TPRAtFPRMeasure": "a limit, not the end of a range",
         "TwoWayPartialAUCMeasure": "the edge of a region",
     },
-    ("rocmax.measures", "min_tpr"): {"TwoWayPartialAUCMeasure": "the edge of a region"},
+    ("rocmax.measures", "min_tpr"): {
+        "FPRAtTPRMeasure": "a limit, not the end of a range",
+        "PartialAUCMeasure": "has a default",
+    },
     ("rocmax.metrics", "confidence_level"): {"bootstrap_test": "of a difference", "delong_test": "of a difference"},
     ("rocmax.metrics", "max_fpr"): {
         "tpr_at_fpr": "a limit, not the end of a range",
         "two_way_partial_auc_score": "the edge of a region",
     },
-    ("rocmax.metrics", "min_tpr"): {"two_way_partial_auc_score": "the edge of a region"},
+    ("rocmax.metrics", "min_tpr"): {"fpr_at_tpr": "a limit, not the end of a range"},
     ("rocmax.metrics", "y_score"): {"bootstrap_interval": "may be labels", "bootstrap_test": "may be labels"},
     ("rocmax.operators", "X"): {"MatrixOperator": "matrices only"},
     ("rocmax.penalties", "l1_ratio"): {"L1Ball": "fixed"},

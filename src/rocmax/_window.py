@@ -79,6 +79,12 @@ def check_rate(name: str, rate: Any) -> None:
         raise ValueError(f"{name} must be between 0 and 1; got {rate!r}")
 
 
+def check_floor(min_tpr: Any) -> None:
+    """Raise ValueError if a lower limit on the true-positive rate is not at least 0 and below 1."""
+    if isinstance(min_tpr, bool) or not isinstance(min_tpr, Real) or not 0 <= float(min_tpr) < 1:
+        raise ValueError(f"min_tpr must be at least 0 and below 1; got {min_tpr!r}")
+
+
 def check_region(min_tpr: Any, max_fpr: Any) -> None:
     """Raise ValueError if the region above a TPR and left of an FPR is empty or outside the unit square."""
     numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_tpr, max_fpr))
