@@ -16,7 +16,7 @@ with margin 0 and constant 0 in the first branch, and margin 1 and constant a in
 >= 0 for the tight loss; for the structural one it is 0 in the first branch and at most 1 in the second.
 
 Above a true-positive rate, positives of the total weight ``M = (1 - min_tpr) m`` are chosen, those with the largest of
-these values ``h_i``. The dual of that choice is a minimum over another price of ``M price + sum_i v_i (h_i - price)_+``.
+these values ``h_i``. The dual of that choice is the minimum over a price of ``M price + sum_i v_i (h_i - price)_+``.
 """
 
 from __future__ import annotations
@@ -120,9 +120,7 @@ def pairwise(X, y, C, weight=None, power=1, offset=None):
     return Optimum(np.array(solution.x)[w], solution.obj_val, solution.obj_val_dual)
 
 
-def partial_auc(
-    X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False, offset=None, linear=0.0, min_tpr=0.0
-):
+def partial_auc(X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False, offset=None, linear=0.0, min_tpr=0.0):
     """Optimum for the tight or the structural loss on a window plus ``linear @ w``, with scores ``X w + offset``."""
     sample, program = _Sample(X, y, weight, offset), _Program()
     a, b = sample.end(min_fpr), sample.end(max_fpr)
@@ -146,7 +144,7 @@ def partial_auc(
 
 
 def _charge_the_worst(program, values, total, weight, unit):
-    """Add ``unit`` times the sum of the largest ``values``, of which ``total`` is chosen and each at most ``weight``."""
+    """Add ``unit`` times the sum of the largest ``values``: ``total`` in all, and each at most ``weight`` times."""
     price = program.variables(1, linear=unit * total)
     above = program.variables(values.size, linear=unit * weight)
     each = sparse.eye_array(values.size)

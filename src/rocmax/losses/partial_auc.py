@@ -8,7 +8,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from rocmax._typing import Array
-from rocmax._window import check_tpr_floor, check_window, window_end
+from rocmax._window import check_corner, window_end
 from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 from rocmax.losses.window_hinge import BoundConvex, BoundHinge
@@ -25,8 +25,7 @@ class _WindowLoss(Loss):
     batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_window(self.min_fpr, self.max_fpr)
-        check_tpr_floor(self.min_tpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
 
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs in the window."""

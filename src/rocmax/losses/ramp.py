@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._typing import Array, Index
-from rocmax._window import check_tpr_floor, check_window, window_end
+from rocmax._window import check_corner, window_end
 from rocmax.losses._lowest import LowestPositives
 from rocmax.losses._sorted import cut, prefix
 from rocmax.losses.base import BoundLoss, Loss
@@ -60,8 +60,7 @@ class PartialAUCRamp(Loss):
     batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_window(self.min_fpr, self.max_fpr)
-        check_tpr_floor(self.min_tpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         if not (0 < self.width < np.inf):
             raise ValueError(f"width must be a finite number > 0; got {self.width!r}")
         if self.margin is not None and not np.isfinite(self.margin):
