@@ -77,10 +77,14 @@ DIFFERENT = {
         "SOLAMClassifier": "for the threshold only",
     },
     ("rocmax", "coef0"): {"KMeansNystroem": "kernels with other defaults"},
-    ("rocmax", "confidence"): {"CBRClassifier": "of a pair, not of a limit"},
+    ("rocmax", "confidence"): {
+        "CBRClassifier": "of a pair, not of a limit",
+        "TPRThresholdClassifier": "another number of rows",
+    },
     ("rocmax", "constraint"): {"partial_auc_path": "never None, and explained there"},
     ("rocmax", "cv"): {
         "FPRThresholdClassifier": "a held-out share or a fitted estimator too",
+        "TPRThresholdClassifier": "a held-out share or a fitted estimator too",
         "BoostedClassifier": "another default",
     },
     ("rocmax", "degree"): {"KMeansNystroem": "kernels with other defaults"},
