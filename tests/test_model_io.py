@@ -21,6 +21,7 @@ from rocmax import (
     AUCClassifier,
     FPRThresholdClassifier,
     PartialAUCClassifier,
+    TPRThresholdClassifier,
 )
 from rocmax.model_io import ModelFileError, load_with_facts
 from rocmax.workflow.models import make_model
@@ -49,6 +50,7 @@ def rows(seed=0):
         PartialAUCClassifier(pos_label="fraud"),
         FPRThresholdClassifier(make_pipeline(StandardScaler(), PartialAUCClassifier()), 0.2, random_state=0),
         FPRThresholdClassifier(LogisticRegression(), 0.2, confidence=0.5, random_state=0),
+        TPRThresholdClassifier(LogisticRegression(), 0.8, confidence=0.5, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -77,10 +77,14 @@ DIFFERENT = {
         "SOLAMClassifier": "for the threshold only",
     },
     ("rocmax", "coef0"): {"KMeansNystroem": "kernels with other defaults"},
-    ("rocmax", "confidence"): {"CBRClassifier": "of a pair, not of a limit"},
+    ("rocmax", "confidence"): {
+        "CBRClassifier": "of a pair, not of a limit",
+        "TPRThresholdClassifier": "another number of rows",
+    },
     ("rocmax", "constraint"): {"partial_auc_path": "never None, and explained there"},
     ("rocmax", "cv"): {
         "FPRThresholdClassifier": "a held-out share or a fitted estimator too",
+        "TPRThresholdClassifier": "a held-out share or a fitted estimator too",
         "BoostedClassifier": "another default",
     },
     ("rocmax", "degree"): {"KMeansNystroem": "kernels with other defaults"},
@@ -99,6 +103,7 @@ DIFFERENT = {
         "losses of its own measure",
     ),
     ("rocmax", "max_fpr"): {"FPRThresholdClassifier": "a limit, not the end of a range"},
+    ("rocmax", "min_tpr"): {"TPRThresholdClassifier": "a limit, not the end of a range"},
     ("rocmax", "radius"): dict.fromkeys(
         ("FollowTheLeaderClassifier", "MiniBatchClassifier", "SOLAMClassifier"), "always the L2 norm"
     ),
@@ -113,13 +118,16 @@ DIFFERENT = {
         "TPRAtFPRMeasure": "a limit, not the end of a range",
         "TwoWayPartialAUCMeasure": "the edge of a region",
     },
-    ("rocmax.measures", "min_tpr"): {"TwoWayPartialAUCMeasure": "the edge of a region"},
+    ("rocmax.measures", "min_tpr"): {
+        "FPRAtTPRMeasure": "a limit, not the end of a range",
+        "PartialAUCMeasure": "has a default",
+    },
     ("rocmax.metrics", "confidence_level"): {"bootstrap_test": "of a difference", "delong_test": "of a difference"},
     ("rocmax.metrics", "max_fpr"): {
         "tpr_at_fpr": "a limit, not the end of a range",
         "two_way_partial_auc_score": "the edge of a region",
     },
-    ("rocmax.metrics", "min_tpr"): {"two_way_partial_auc_score": "the edge of a region"},
+    ("rocmax.metrics", "min_tpr"): {"fpr_at_tpr": "a limit, not the end of a range"},
     ("rocmax.metrics", "y_score"): {"bootstrap_interval": "may be labels", "bootstrap_test": "may be labels"},
     ("rocmax.operators", "X"): {"MatrixOperator": "matrices only"},
     ("rocmax.penalties", "l1_ratio"): {"L1Ball": "fixed"},

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skops.io
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.linear_model import LogisticRegression
 
 import rocmax
@@ -112,7 +112,7 @@ def test_workers_of_joblib_find_the_classes():
 ESTIMATORS = [
     value
     for value in PUBLIC.values()
-    if inspect.isclass(value) and issubclass(value, BaseEstimator) and value is not rocmax.FPRThresholdClassifier
+    if inspect.isclass(value) and issubclass(value, BaseEstimator) and not issubclass(value, MetaEstimatorMixin)
 ]
 
 
@@ -140,9 +140,10 @@ def test_model_files_name_public_modules_only(kind):
         assert {name.rpartition(".")[0] for name in names} <= homes
 
 
-def test_wrapped_estimators_are_stored_by_public_names():
-    model = rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2).fit(*rows())
-    assert stored_types(model) == ["rocmax.FPRThresholdClassifier"]
+@pytest.mark.parametrize("kind", [rocmax.FPRThresholdClassifier, rocmax.TPRThresholdClassifier])
+def test_wrapped_estimators_are_stored_by_public_names(kind):
+    model = kind(LogisticRegression(), 0.2, cv=2).fit(*rows())
+    assert stored_types(model) == [f"rocmax.{kind.__name__}"]
 
 
 def test_a_file_of_the_first_format_is_refused_with_both_numbers():

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ScoreClassifier,
         SOLAMClassifier,
         SplineFeatures,
+        TPRThresholdClassifier,
         TwoNormSVC,
         partial_auc_path,
     )
@@ -85,6 +86,7 @@ _MODULE_OF = {
     "SOLAMClassifier": "rocmax.estimators",
     "ScoreClassifier": "rocmax.estimators",
     "SplineFeatures": "rocmax.estimators",
+    "TPRThresholdClassifier": "rocmax.estimators",
     "TwoNormSVC": "rocmax.estimators",
     "compare": "rocmax.workflow.comparison",
     "data": "rocmax.data",
@@ -132,6 +134,7 @@ __all__ = [
     "SOLAMClassifier",
     "ScoreClassifier",
     "SplineFeatures",
+    "TPRThresholdClassifier",
     "TwoNormSVC",
     "__version__",
     "compare",

@@ -43,6 +43,33 @@ def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
     return near if higher is None else min(near, _between(rejected, higher))
 
 
+def at_tpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, min_tpr: float) -> float:
+    """Return the highest threshold whose true-positive rate is at least ``min_tpr``.
+
+    Which positives are above it depends only on the positives. The threshold is the midpoint to the next lower score.
+    """
+    order = np.argsort(scores[positive])
+    positives = scores[positive][order]
+    fn = np.cumsum(np.ones(positives.size) if weight is None else weight[positive][order])
+    n_missed = int(np.count_nonzero(fn <= (1 - min_tpr) * fn[-1] * (1 + _ROUNDING)))
+    if n_missed == positives.size:
+        return _over(float(scores.max()))
+    accepted, lower = _accepted_and_next(scores, positives[n_missed])
+    return _under(accepted) if lower is None else _just_below(accepted, _between(lower, accepted))
+
+
+def below_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
+    """Return the threshold just below the ``k``-th largest score of the positives.
+
+    The midpoint to the next score could add false positives; a relative distance of 1e-9 is sufficient for rounding
+    errors.
+    """
+    positives = scores[positive]
+    accepted, lower = _accepted_and_next(scores, float(np.partition(positives, -k)[-k]))
+    near = _just_below(accepted, accepted - 1e-9 * abs(accepted))
+    return near if lower is None else max(near, _just_below(accepted, _between(lower, accepted)))
+
+
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
     """Return the threshold that maximizes the true-positive rate minus the false-positive rate."""
     return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
@@ -68,6 +95,17 @@ def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
     # In Python's floats, which overflow to infinity without a warning.
     tied = scores <= float(cut) + float(score_error(np.asarray(cut)))
     return float(scores[tied].max()), None if tied.all() else float(scores[~tied].min())
+
+
+def _accepted_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
+    """Return the lowest score equal to ``cut`` up to rounding error, and the next lower score or None."""
+    tied = scores >= float(cut) - float(score_error(np.asarray(cut)))
+    return float(scores[tied].min()), None if tied.all() else float(scores[~tied].max())
+
+
+def _just_below(accepted: float, threshold: float) -> float:
+    """Return the threshold, but less than the accepted score, because a score must be above the threshold."""
+    return min(threshold, float(np.nextafter(accepted, -np.inf)))
 
 
 def _cumulated(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:

@@ -33,6 +33,14 @@ def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None
         )
 
 
+def check_corner(min_fpr: Any, max_fpr: Any, min_tpr: Any) -> None:
+    """Raise ValueError if a window, or the range of true-positive rates above ``min_tpr``, is invalid or too narrow."""
+    check_window(min_fpr, max_fpr)
+    check_floor(min_tpr)
+    if 1 - float(min_tpr) < _NARROWEST:
+        raise ValueError(f"1 - min_tpr must be at least {_NARROWEST:g}, because of rounding errors; got {min_tpr!r}")
+
+
 def window_end(total: float, rate: float) -> float:
     """Return ``total * rate``, corrected for rounding error.
 
@@ -69,6 +77,12 @@ def check_rate(name: str, rate: Any) -> None:
     """Raise ValueError if a rate is not between 0 and 1."""
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= 1:
         raise ValueError(f"{name} must be between 0 and 1; got {rate!r}")
+
+
+def check_floor(min_tpr: Any) -> None:
+    """Raise ValueError if a lower limit on the true-positive rate is not at least 0 and below 1."""
+    if isinstance(min_tpr, bool) or not isinstance(min_tpr, Real) or not 0 <= float(min_tpr) < 1:
+        raise ValueError(f"min_tpr must be at least 0 and below 1; got {min_tpr!r}")
 
 
 def check_region(min_tpr: Any, max_fpr: Any) -> None:

@@ -31,6 +31,7 @@ from rocmax import (
     RankBoostClassifier,
     SOLAMClassifier,
     SplineFeatures,
+    TPRThresholdClassifier,
     TwoNormSVC,
 )
 
@@ -75,6 +76,9 @@ ESTIMATORS = [
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
     FPRThresholdClassifier(GaussianNB(), 0.2, cv=0.4),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, confidence=0.3),
+    TPRThresholdClassifier(LogisticRegression(), 0.8, cv=2),
+    TPRThresholdClassifier(GaussianNB(), 0.8, cv=0.4),
+    TPRThresholdClassifier(LogisticRegression(), 0.8, cv=0.5, confidence=0.3),
     ROCSVC(tol=1e-11),
     ROCSVC("linear", C=0.1, tol=1e-11),
     TwoNormSVC(tol=1e-10),

@@ -76,6 +76,7 @@ OF_SCIKIT_LEARN = (
     "ExactKernelMap",
     "KMeansNystroem",
     "FPRThresholdClassifier",
+    "TPRThresholdClassifier",
 )
 
 

@@ -47,6 +47,7 @@ MODELS = {
     "ExactKernelMap": rocmax.ExactKernelMap(),
     "KMeansNystroem": rocmax.KMeansNystroem(20, random_state=0),
     "FPRThresholdClassifier": rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), 0.2, cv=2, random_state=0),
+    "TPRThresholdClassifier": rocmax.TPRThresholdClassifier(rocmax.AUCClassifier(), 0.8, cv=2, random_state=0),
     "FPRThresholdClassifier logistic": rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2, random_state=0),
     "RankBoostClassifier": rocmax.RankBoostClassifier(10),
     "AUCTreeClassifier": rocmax.AUCTreeClassifier(),

@@ -43,6 +43,7 @@ from rocmax import (
     ScoreClassifier,
     SOLAMClassifier,
     SplineFeatures,
+    TPRThresholdClassifier,
     TwoNormSVC,
 )
 
@@ -74,6 +75,7 @@ ESTIMATORS = [
     KMeansNystroem(n_components=3),
     ExactKernelMap(),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
+    TPRThresholdClassifier(LogisticRegression(), 0.8, cv=2),
     *(kind(kernel) for kind in (ROCSVC, TwoNormSVC) for kernel in ("rbf", "linear", "poly")),
     *(AsymmetricSVC(kernel=kernel) for kernel in ("rbf", "linear")),
     RankBoostClassifier(10),

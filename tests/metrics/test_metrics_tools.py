@@ -118,7 +118,7 @@ def test_a_measure_by_name_or_by_function(name, params):
         ("accuracy", {}, "one of roc_auc, partial_auc, .*weighted_relative_accuracy.*got 'accuracy'"),
         ("auc", {}, "one of roc_auc, .*got 'auc'"),
         (len, {}, "or that function; got <built-in function len>"),
-        ("partial_auc", {"k": 3}, "accepts min_fpr, max_fpr, standardize, definition; got k"),
+        ("partial_auc", {"k": 3}, "accepts min_fpr, max_fpr, min_tpr, standardize, normalize, definition; got k"),
         ("break_even_point", {"k": 3}, "break_even_point accepts no parameters; got k"),
         ("tpr_at_fpr", {"max_fpr": 0.1, "sample_weight": [1]}, "accepts max_fpr; got sample_weight"),
         ("tpr_at_fpr", {}, "tpr_at_fpr requires a value for max_fpr; got no parameters"),

@@ -24,7 +24,7 @@ from rocmax.estimators.online.ftrl import FollowTheLeaderClassifier
 from rocmax.estimators.online.minibatch import MiniBatchClassifier
 from rocmax.estimators.online.stochastic import ASAMClassifier, PSAMClassifier, SOLAMClassifier
 from rocmax.estimators.splines import SplineFeatures
-from rocmax.estimators.threshold import FPRThresholdClassifier
+from rocmax.estimators.threshold import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.kernels.exact_map import ExactKernelMap
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "SOLAMClassifier",
     "ScoreClassifier",
     "SplineFeatures",
+    "TPRThresholdClassifier",
     "TwoNormSVC",
     "partial_auc_path",
 ]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rocmax import losses
-from rocmax._thresholds import at_fpr, best_youden
+from rocmax._thresholds import at_fpr, at_tpr, best_youden
 from rocmax._typing import Array, Bools
-from rocmax._window import check_rate, check_region, check_window
+from rocmax._window import check_floor, check_rate, check_region, check_window
 from rocmax.measures.base import Measure
 
 
@@ -47,7 +47,7 @@ class ROCAUCMeasure(Measure):
 
 @dataclass(frozen=True)
 class PartialAUCMeasure(Measure):
-    """Partial AUC on a range of false-positive rates.
+    """Partial AUC on a range of false-positive rates or above a true-positive rate.
 
     Parameters
     ----------
@@ -56,22 +56,28 @@ class PartialAUCMeasure(Measure):
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit on the
         false-positive rate of the threshold.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. If it is above 0, the threshold reaches it.
     standardize : bool, default=False
         Whether the score is standardized, see :func:`rocmax.metrics.partial_auc_score`.
+    normalize : bool, default=True
+        Whether the score is a fraction of the largest area; the area itself if False.
     definition : {"area", "count"}, default="area"
-        Definition of the score, see there. Neither this parameter nor ``standardize`` affects training.
+        Definition of the score, see there. Neither this parameter nor the two before affect training.
 
     Examples
     --------
     >>> from rocmax.measures import PartialAUCMeasure
     >>> measure = PartialAUCMeasure(max_fpr=0.1)
     >>> measure.convex_loss()
-    PartialAUCTight(min_fpr=0.0, max_fpr=0.1)
+    PartialAUCTight(min_fpr=0.0, max_fpr=0.1, min_tpr=0.0)
     """
 
     min_fpr: float = 0.0
     max_fpr: float = 1.0
+    min_tpr: float = 0.0
     standardize: bool = False
+    normalize: bool = True
     definition: Literal["area", "count"] = "area"
 
     name: ClassVar[str] = "partial_auc"
@@ -79,24 +85,38 @@ class PartialAUCMeasure(Measure):
 
     def __post_init__(self) -> None:
         check_window(self.min_fpr, self.max_fpr, any_width=True)
+        check_floor(self.min_tpr)
 
     @property
     def title(self) -> str:
         """The measure in words."""
         kind = "standardized " if self.standardize else ""
-        counted = ", count of pairs" if self.definition == "count" else ""
-        return f"{kind}partial AUC, FPR {self.min_fpr:g} to {self.max_fpr:g}{counted}"
+        parts = [f"{kind}partial AUC"]
+        if self.min_tpr > 0:
+            parts.append(f"TPR >= {self.min_tpr:g}")
+        if self.min_tpr == 0 or (self.min_fpr, self.max_fpr) != (0, 1):
+            parts.append(f"FPR {self.min_fpr:g} to {self.max_fpr:g}")
+        if self.definition == "count":
+            parts.append("count of pairs")
+        if not self.normalize:
+            parts.append("not normalized")
+        return ", ".join(parts)
 
     def convex_loss(self) -> losses.Loss:
         """Return the tight convex surrogate."""
-        return losses.PartialAUCTight(self.min_fpr, self.max_fpr)
+        return losses.PartialAUCTight(self.min_fpr, self.max_fpr, self.min_tpr)
 
     def soft_loss(self, width: float) -> losses.Loss:
         """Return the ramp on the pairs in the range."""
-        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0)
+        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0, min_tpr=self.min_tpr)
 
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
+        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
+
+        With ``min_tpr > 0``, return the highest threshold whose true-positive rate is at least ``min_tpr``.
+        """
+        if self.min_tpr > 0:
+            return at_tpr(scores, positive, weight, self.min_tpr)
         return at_fpr(scores, positive, weight, self.max_fpr)
 
 
@@ -107,7 +127,7 @@ class TwoWayPartialAUCMeasure(Measure):
     Parameters
     ----------
     min_tpr : float
-        Lower edge of the region, ``0 <= min_tpr < 1``.
+        Lower limit on the true-positive rate, at least 0 and below 1.
     max_fpr : float
         Right edge of the region, ``0 < max_fpr <= 1``.
     """

@@ -12,16 +12,16 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from rocmax._typing import Array
-from rocmax._window import check_window
+from rocmax._window import check_floor, check_window
 from rocmax.metrics.bootstrap import Comparison, check_level
 from rocmax.metrics.curve import DUST, RankedRows, rank_scores
 
-# In windows with fewer negatives, intervals and tests do not reach their nominal level; see docs/measures.md.
-MIN_IN_WINDOW = 30
+# In regions with fewer rows of a class, intervals and tests do not reach their nominal level; see docs/measures.md.
+MIN_IN_REGION = 30
 
 
 class _Placements(NamedTuple):
-    """Partial AUC of the window, and the contribution of each row to it (for negatives up to a constant)."""
+    """Partial AUC of the region, and the contribution of each row to it (up to a constant for each class)."""
 
     area: float
     values: Array
@@ -33,6 +33,7 @@ def delong_interval(
     *,
     min_fpr: float = 0.0,
     max_fpr: float = 1.0,
+    min_tpr: float = 0.0,
     confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
@@ -46,8 +47,11 @@ def delong_interval(
 
     For the window from 0 to 1 these are DeLong's placement values (a tie counts one half). For a narrower window they
     are the influence of each row on the area. This includes the effect of estimating the ends of the window: the ends
-    are quantiles of the negatives, and the effect of an end is the TPR there, which the clipping accounts for. The
-    interval is the normal interval of the logit of the area, transformed back, so it lies between 0 and 1.
+    are quantiles of the negatives, and the effect of an end is the TPR there, which the clipping accounts for. A lower
+    limit on the true-positive rate is a quantile of the positives in the same way: the window starts where the curve
+    reaches ``t = min_tpr``, if that is later than ``a``, the TPR is clipped to ``t`` from below, and both values are
+    divided by ``1 - t``. The interval is the normal interval of the logit of the area, transformed back, so it lies
+    between 0 and 1.
 
     Parameters
     ----------
@@ -59,6 +63,8 @@ def delong_interval(
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1.
     confidence_level : float, default=0.95
         Confidence level of the interval, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -74,8 +80,9 @@ def delong_interval(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives. The coverage of the interval is then
-        below its level, as is that of :func:`bootstrap_interval`.
+        If a window narrower than the whole curve contains fewer than 30 negatives, or if there are fewer than 30
+        positives above ``min_tpr > 0``. The coverage of the interval is then below its level, as is that of
+        :func:`bootstrap_interval`.
 
     References
     ----------
@@ -94,8 +101,8 @@ def delong_interval(
     """
     check_level(confidence_level)
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
-    area, values = _placements(rows, min_fpr, max_fpr)
-    _warn_if_few(rows, min_fpr, max_fpr)
+    area, values = _placements(rows, min_fpr, max_fpr, min_tpr)
+    _warn_if_few(rows, min_fpr, max_fpr, min_tpr)
     error = math.sqrt(_variance(rows, values))
     if error == 0.0 or not 0 < area < 1:
         return area, area
@@ -111,6 +118,7 @@ def delong_test(
     *,
     min_fpr: float = 0.0,
     max_fpr: float = 1.0,
+    min_tpr: float = 0.0,
     confidence_level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
@@ -132,6 +140,8 @@ def delong_test(
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1.
     confidence_level : float, default=0.95
         Confidence level of the interval of the difference, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -147,7 +157,8 @@ def delong_test(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives. The p-value is then too small.
+        If a window narrower than the whole curve contains fewer than 30 negatives, or if there are fewer than 30
+        positives above ``min_tpr > 0``. The p-value is then too small.
 
     References
     ----------
@@ -165,8 +176,8 @@ def delong_test(
     """
     check_level(confidence_level)
     models = [rank_scores(y_true, scores, sample_weight, pos_label) for scores in (y_score, y_score_other)]
-    first, second = (_placements(rows, min_fpr, max_fpr) for rows in models)
-    _warn_if_few(models[0], min_fpr, max_fpr)
+    first, second = (_placements(rows, min_fpr, max_fpr, min_tpr) for rows in models)
+    _warn_if_few(models[0], min_fpr, max_fpr, min_tpr)
     difference = first.area - second.area
     error = math.sqrt(_variance(models[0], first.values - second.values))
     if error == 0.0:
@@ -177,36 +188,65 @@ def delong_test(
     )
 
 
-def holds_enough(n_negatives: float, min_fpr: float, max_fpr: float) -> bool:
-    """Return whether a window has enough negatives for the normal approximation; always true for the whole curve."""
-    inside = n_negatives * (max_fpr - min_fpr)
-    return (min_fpr, max_fpr) == (0.0, 1.0) or inside >= MIN_IN_WINDOW * (1 - DUST)
+def holds_enough(
+    n_negatives: float, min_fpr: float, max_fpr: float, n_positives: float = math.inf, min_tpr: float = 0.0
+) -> bool:
+    """Return whether a region has enough rows for the normal approximation; always true for the whole curve."""
+    enough = MIN_IN_REGION * (1 - DUST)
+    narrow, high = (min_fpr, max_fpr) != (0.0, 1.0), min_tpr > 0
+    return not (narrow and n_negatives * (max_fpr - min_fpr) < enough) and not (
+        high and n_positives * (1 - min_tpr) < enough
+    )
 
 
-def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float) -> None:
-    n_negatives = float(rows.weight[~rows.positive].sum())
-    if not holds_enough(n_negatives, min_fpr, max_fpr):
-        inside = n_negatives * (max_fpr - min_fpr)
-        warnings.warn(
-            f"the window contains about {inside:.3g} negatives; DeLong's variance requires at least {MIN_IN_WINDOW} "
-            "and is too small with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
-            UserWarning,
-            stacklevel=3,
-        )
+def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float, min_tpr: float) -> None:
+    n_positives, n_negatives = (float(rows.weight[members].sum()) for members in (rows.positive, ~rows.positive))
+    for few, kind in (
+        (not holds_enough(n_negatives, min_fpr, max_fpr), f"{n_negatives * (max_fpr - min_fpr):.3g} negatives"),
+        (not holds_enough(1, 0.0, 1.0, n_positives, min_tpr), f"{n_positives * (1 - min_tpr):.3g} positives"),
+    ):
+        if few:
+            warnings.warn(
+                f"the window contains about {kind}; DeLong's variance requires at least {MIN_IN_REGION} and is too "
+                "small with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
-def _placements(rows: RankedRows, min_fpr: float, max_fpr: float) -> _Placements:
+def _placements(rows: RankedRows, min_fpr: float, max_fpr: float, min_tpr: float) -> _Placements:
     """Return the area and the placement values; within ties, the curve is linear and values are averaged."""
     check_window(min_fpr, max_fpr)
+    check_floor(min_tpr)
     curve = rows.blocks().curve()
     fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
+    low, low_height = _start(fpr, tpr, min_fpr, max_fpr, min_tpr)
     start, stop = fpr[:-1], fpr[1:]
-    width = max_fpr - min_fpr
-    above = (_ramp(max_fpr, start, stop) - _ramp(min_fpr, start, stop)) / width
-    values = np.where(rows.positive, above[rows.block], _clipped_mean(fpr, tpr, min_fpr, max_fpr)[rows.block] / width)
+    largest = (max_fpr - min_fpr) * (1 - min_tpr)
+    above = (_ramp(max_fpr, start, stop) - _ramp(low, start, stop)) / largest
+    heights = _clipped_mean(fpr, tpr, low, max_fpr, low_height) / largest
+    values = np.where(rows.positive, above[rows.block], heights[rows.block])
     members = rows.positive
-    area = float(rows.weight[members] @ values[members]) / curve.m
+    area = float(rows.weight[members] @ values[members]) / curve.m - min_tpr * (max_fpr - low) / largest
     return _Placements(area, values)
+
+
+def _start(fpr: Array, tpr: Array, min_fpr: float, max_fpr: float, min_tpr: float) -> tuple[float, float]:
+    """Return the false-positive rate from which the curve is in the region, and the height of the region's left end."""
+    entry = -math.inf
+    if min_tpr > 0:
+        i = int(np.searchsorted(tpr, min_tpr * (1 + DUST), "right"))
+        part = np.clip((min_tpr - tpr[i - 1]) / (tpr[i] - tpr[i - 1]), 0.0, 1.0)
+        entry = float(fpr[i - 1] + part * (fpr[i] - fpr[i - 1]))
+    if entry >= max_fpr:
+        raise ValueError(
+            f"DeLong's variance requires a curve that reaches a true-positive rate of min_tpr={min_tpr:g} left of the "
+            f"false-positive rate max_fpr={max_fpr:g}; got a curve that reaches it at {entry:.3g}. Use "
+            "bootstrap_interval or bootstrap_test"
+        )
+    if entry >= min_fpr:
+        return entry, min_tpr
+    return min_fpr, _height(fpr, tpr, min_fpr, "right")
 
 
 def _ramp(at: float, start: Array, stop: Array) -> Array:
@@ -217,8 +257,11 @@ def _ramp(at: float, start: Array, stop: Array) -> Array:
     return 0.5 * inside * part + np.maximum(at - stop, 0.0)
 
 
-def _clipped_mean(fpr: Array, tpr: Array, low: float, high: float) -> Array:
-    """Return the mean over each block of the TPR at the FPR clipped to the window; 0 for blocks without negatives."""
+def _clipped_mean(fpr: Array, tpr: Array, low: float, high: float, low_height: float) -> Array:
+    """Return the mean over each block of the TPR at the FPR clipped to the window; 0 for blocks without negatives.
+
+    Left of the window, the TPR is ``low_height``.
+    """
     area = np.concatenate(([0.0], np.cumsum(np.diff(fpr) * (tpr[1:] + tpr[:-1]) / 2)))
 
     def integral(at: Array) -> Array:
@@ -230,7 +273,7 @@ def _clipped_mean(fpr: Array, tpr: Array, low: float, high: float) -> Array:
 
     start, stop = fpr[:-1], fpr[1:]
     total = integral(np.clip(stop, low, high)) - integral(np.clip(start, low, high))
-    total += _height(fpr, tpr, low, "right") * np.maximum(np.minimum(stop, low) - start, 0.0)
+    total += low_height * np.maximum(np.minimum(stop, low) - start, 0.0)
     total += _height(fpr, tpr, high, "left") * np.maximum(stop - np.maximum(start, high), 0.0)
     return np.divide(total, stop - start, out=np.zeros_like(total), where=stop > start)
 

@@ -41,6 +41,7 @@ from rocmax.estimators.boosted._choice import (
     refinement,
     search_rate,
     untried,
+    window_loss,
 )
 from rocmax.estimators.boosted._limits import check_limits, check_splits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
@@ -61,7 +62,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     2. With ``objective="auto"`` and a measure of low false-positive rates, the same trees are grown with an objective
        for the top of the ranking: after a quarter of the rounds, the logistic loss is replaced by a sigmoid of the
        score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
-       if its held-out score is higher.
+       if its held-out score is higher. Above a true-positive rate, the positives count less the higher they rank.
     3. ``n_models`` ensembles with different seeds, each tree on a random 80 % of the rows and columns, are fitted to
        all rows. The score is their mean.
 
@@ -80,6 +81,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
         limit of "tpr_at_fpr".
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
         A number is converted to a fraction of the training rows for the choice of the threshold.
@@ -180,6 +183,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
+        min_tpr: float = 0.0,
         k: float = 0.1,
         beta: float = 1.0,
         engine: str = "lightgbm",
@@ -200,6 +204,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self.measure = measure
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
         self.k = k
         self.beta = beta
         self.engine = engine
@@ -248,7 +253,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(_total(data))
-        plan = self._plan(data, categories)
+        plan = self._plan(data, categories)._replace(loss=window_loss(measure))
         splits = self._splits(data)
         folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
         self.cv_results_: dict[str, list[Any]] = {

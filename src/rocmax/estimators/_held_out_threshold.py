@@ -1,0 +1,141 @@
+"""Base of the classifiers with a threshold from held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv, cross_val_predict, train_test_split
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.validation import check_is_fitted
+
+from rocmax._response import class_scores, towards
+from rocmax._typing import Array
+from rocmax._validate import check_target, random_source
+
+
+class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Classifier that scores held-out rows, chooses a threshold on them and predicts with it.
+
+    A subclass stores ``estimator``, ``confidence``, ``cv``, ``pos_label``, ``random_state`` and its limit, and sets
+    ``threshold_`` in ``fit``.
+    """
+
+    estimator: Any
+    confidence: float | None
+    cv: Any
+    pos_label: Any
+    random_state: Any
+    threshold_: float
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        result: int = self.estimator_.n_features_in_
+        return result
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        result: NDArray[Any] = self.estimator_.feature_names_in_
+        return result
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decision values.
+        """
+        check_is_fitted(self, "threshold_")
+        index = self._positive_index()
+        margin = class_scores(self.estimator_, X, index) - self.threshold_
+        return towards(margin, index)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row: positive if its score is above the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self, "threshold_")
+        index = self._positive_index()
+        accepted = class_scores(self.estimator_, X, index) > self.threshold_
+        return self.classes_[np.where(accepted, index, 1 - index)]
+
+    def _positive_index(self) -> int:
+        return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
+
+    def _scored(self, X: Any, y: Any) -> tuple[Array, NDArray[np.bool_]]:
+        """Store the classes and fit the estimator; return the scores and labels of the held-out rows."""
+        X, y = indexable(X, y)
+        y, self.classes_, index = check_target(y, self.pos_label)
+        self.positive_class_ = self.classes_[index]
+        return self._held_out(X, y, index)
+
+    def _check_parameters(self, limit: str) -> None:
+        checked = {limit: getattr(self, limit)} | ({} if self.confidence is None else {"confidence": self.confidence})
+        for name, value in checked.items():
+            if not _is_share(value):
+                raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
+        if not (hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "predict_proba")):
+            raise TypeError(
+                f"estimator must have decision_function or predict_proba; got {self.estimator!r}, which has neither"
+            )
+        single = self.cv == "prefit" if isinstance(self.cv, str) else _is_share(self.cv)
+        if isinstance(self.cv, str) and not single:
+            raise ValueError(
+                f'cv must be a fraction, a number of folds, a cross-validation generator or "prefit"; got {self.cv!r}'
+            )
+        if self.confidence is not None and not single:
+            raise ValueError(
+                'with confidence, cv must be a fraction or "prefit", so that the held-out rows are scored by one '
+                f"model that was not trained on them; got {self.cv!r}"
+            )
+
+    def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
+        """Fit the estimator; return scores and labels from the source ``cv``."""
+        positive = y == self.classes_[index]
+        if isinstance(self.cv, str):
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            return class_scores(self.estimator_, X, index), positive
+        if _is_share(self.cv):
+            rows = np.arange(y.size)
+            train, test = train_test_split(
+                rows, test_size=self.cv, stratify=y, random_state=random_source(self.random_state)
+            )
+            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
+            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
+        folds = check_cv(self.cv, y, classifier=True)
+        method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
+        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method)
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        return towards(response, index), positive
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(0 < value < 1)

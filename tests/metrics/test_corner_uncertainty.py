@@ -1,0 +1,139 @@
+"""Intervals and tests of the partial AUC above a true-positive rate."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import logit
+from scipy.stats import norm
+
+from helpers.simulated_scores import SHIFT, draw, true_rate
+from rocmax import metrics
+from rocmax.metrics.delong import holds_enough
+
+REGIONS = [
+    {"min_tpr": 0.8},
+    {"min_tpr": 0.4, "max_fpr": 0.5},
+    {"min_tpr": 0.2, "min_fpr": 0.05, "max_fpr": 0.6},
+    {"min_tpr": 0.1, "min_fpr": 0.3, "max_fpr": 0.6},
+]
+
+
+def standard_error(interval, area, level=0.95):
+    """Standard error that an interval on the logit scale was made from."""
+    return (logit(interval[1]) - logit(interval[0])) / 2 / norm.ppf((1 + level) / 2) * area * (1 - area)
+
+
+@pytest.mark.filterwarnings("ignore:the window contains")
+@pytest.mark.parametrize("limits", REGIONS, ids=str)
+@pytest.mark.parametrize("digits", [None, 1])
+def test_the_variance_is_that_of_the_influence_of_each_row(limits, digits):
+    """The influence of a row is the derivative of the area in its weight."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([0, 1], [37, 29])
+    scores = rng.normal(size=y.size) + 1.2 * y
+    scores = scores if digits is None else scores.round(digits)
+
+    def area(weight):
+        return metrics.partial_auc_score(y, scores, sample_weight=weight, **limits)
+
+    variance, step = 0.0, 1e-5
+    for label in (0, 1):
+        members = np.flatnonzero(y == label)
+        influence = []
+        for row in members:
+            moved = [np.ones(y.size), np.ones(y.size)]
+            moved[0][row] += step
+            moved[1][row] -= step
+            influence.append((area(moved[0]) - area(moved[1])) / (2 * step) * members.size)
+        variance += np.var(influence, ddof=1) / members.size
+    interval = metrics.delong_interval(y, scores, **limits)
+    assert standard_error(interval, area(None)) == pytest.approx(np.sqrt(variance), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:the window contains")
+@settings(deadline=None, max_examples=100)
+@given(
+    values=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
+    other=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
+    rate=st.sampled_from([0.05, 0.2, 0.3, 0.5, 0.77]),
+    floor=st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_exchanging_classes_and_signs_exchanges_the_limits(values, other, rate, floor):
+    scores, weight = np.array(values + other, dtype=float).T
+    y = np.repeat([0, 1], [len(values), len(other)])
+    plain = {"max_fpr": rate, "min_tpr": floor, "sample_weight": weight}
+    swapped = {"max_fpr": 1 - floor, "min_tpr": 1 - rate, "sample_weight": weight}
+    area = metrics.partial_auc_score(y, scores, **plain)
+    assume(area > 1e-9 or floor == 0)
+    low, high = metrics.delong_interval(y, scores, **plain)
+    assert low - 1e-9 <= area <= high + 1e-9
+    second = np.roll(scores, 1)
+    try:
+        got = metrics.delong_interval(1 - y, -scores, **swapped)
+        difference = metrics.delong_test(1 - y, -scores, -second, **swapped)
+    except ValueError as error:
+        # One of the curves does not enter the region.
+        assert "that reaches it at" in str(error)  # noqa: PT017
+        return
+    assert got == pytest.approx((low, high), abs=1e-9)
+    assert difference == pytest.approx(metrics.delong_test(y, scores, second, **plain), abs=1e-7)
+
+
+@pytest.mark.parametrize("limits", [{"min_tpr": 0.8}, {"min_tpr": 0.4, "max_fpr": 0.4}], ids=str)
+def test_the_bootstrap_has_the_same_spread(limits):
+    y, scores = draw(np.random.default_rng(0))
+    area = metrics.partial_auc_score(y, scores, **limits)
+    error = standard_error(metrics.delong_interval(y, scores, **limits), area)
+    low, high = metrics.bootstrap_interval("partial_auc", y, scores, n_resamples=1000, random_state=0, **limits)
+    assert (high - low) / 2 / norm.ppf(0.975) == pytest.approx(error, rel=0.1)
+
+
+def test_a_curve_outside_the_region_has_no_variance():
+    y, scores = draw(np.random.default_rng(0))
+    limits = {"min_tpr": 0.9, "max_fpr": 0.1}
+    assert metrics.partial_auc_score(y, scores, **limits) == 0
+    message = r"reaches a true-positive rate of min_tpr=0.9 left of .* max_fpr=0.1; got .* at 0\.\d+\. Use bootstrap"
+    with pytest.raises(ValueError, match=message):
+        metrics.delong_interval(y, scores, **limits)
+    with pytest.raises(ValueError, match=message):
+        metrics.delong_test(y, y + 0.0, scores, **limits)
+    low, high = metrics.bootstrap_interval("partial_auc", y, scores, n_resamples=50, random_state=0, **limits)
+    assert (low, high) == (0, 0)
+
+
+def test_few_positives_above_the_floor_are_announced():
+    y, scores = draw(np.random.default_rng(0))
+    for call in (metrics.delong_interval, lambda y, s, **k: metrics.delong_test(y, s, s[::-1], **k)):
+        with pytest.warns(UserWarning, match=r"the window contains about 20 positives; .* at least 30") as found:
+            call(y, scores, min_tpr=0.9)
+        assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics.delong_interval(y, scores, min_tpr=0.85)
+    assert holds_enough(10, 0.0, 1.0, 200, 0.85)
+    assert not holds_enough(10, 0.0, 1.0, 200, 0.9)
+    assert not holds_enough(10, 0.0, 0.5, 200, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [{"min_tpr": 0.8}, {"min_tpr": 0.4, "max_fpr": 0.4}], ids=str)
+def test_coverage_and_size(limits):
+    """Intervals cover the area of the population, and a test of two equal models rejects in 5 % of the samples."""
+    floor, rate = limits["min_tpr"], limits.get("max_fpr", 1.0)
+    truth = quad(lambda f: max(true_rate(f) - floor, 0), 0, rate, limit=200)[0] / (1 - floor) / rate
+    rng = np.random.default_rng(3)
+    covered, rejected = [], []
+    for _ in range(1000):
+        y, first = draw(rng)
+        second = 0.8 * (first - SHIFT * y) + 0.6 * rng.normal(size=y.size) + SHIFT * y
+        low, high = metrics.delong_interval(y, first, **limits)
+        covered.append(low <= truth <= high)
+        rejected.append(metrics.delong_test(y, first, second, **limits).pvalue < 0.05)
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert 0.03 <= np.mean(rejected) <= 0.07
