@@ -33,6 +33,14 @@ def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None
         )
 
 
+def check_corner(min_fpr: Any, max_fpr: Any, min_tpr: Any) -> None:
+    """Raise ValueError if a window, or the range of true-positive rates above ``min_tpr``, is invalid or too narrow."""
+    check_window(min_fpr, max_fpr)
+    check_floor(min_tpr)
+    if 1 - float(min_tpr) < _NARROWEST:
+        raise ValueError(f"1 - min_tpr must be at least {_NARROWEST:g}, because of rounding errors; got {min_tpr!r}")
+
+
 def window_end(total: float, rate: float) -> float:
     """Return ``total * rate``, corrected for rounding error.
 

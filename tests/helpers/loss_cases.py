@@ -32,6 +32,10 @@ class Case(NamedTuple):
 WINDOWS = [(0.0, 1.0), (0.0, 0.1), (0.0, 0.3), (0.2, 0.5), (0.05, 0.37), (0.35, 0.36), (0.6, 1.0)]
 
 
+# (min_fpr, max_fpr, min_tpr): above a true-positive rate, both limits, and a window with a floor that cuts a positive.
+CORNERS = [(0.0, 1.0, 0.8), (0.0, 0.3, 0.5), (0.0, 0.37, 0.33), (0.05, 0.37, 0.6), (0.0, 1.0, 0.97)]
+
+
 # (min_fpr, max_fpr, width, margin): steps that bound the error and steps that do not.
 RAMPS = [
     (0.0, 1.0, 1.0, None),
@@ -73,6 +77,10 @@ def _cases():
         window = {"min_fpr": low, "max_fpr": high}
         for cls, oracle in WINDOWED:
             cases[f"{cls.__name__}[{low},{high}]"] = Case(cls(**window), partial(oracle, **window))
+    for low, high, floor in CORNERS:
+        window = {"min_fpr": low, "max_fpr": high, "min_tpr": floor}
+        for cls, oracle in (*WINDOWED, (PartialAUCRamp, brute.partial_auc_ramp)):
+            cases[f"{cls.__name__}[{low},{high},TPR>={floor}]"] = Case(cls(**window), partial(oracle, **window))
     for low, high, width, margin in RAMPS:
         arguments = {"min_fpr": low, "max_fpr": high, "width": width, "margin": margin}
         cases[f"PartialAUCRamp[{low},{high},{width},{margin}]"] = Case(

@@ -39,17 +39,18 @@ class Case:
 
 
 def _window(name, loss, slow, **structural):
-    ends = {"min_fpr": loss.min_fpr, "max_fpr": loss.max_fpr}
-    label = f"{name}[{loss.min_fpr:g},{loss.max_fpr:g}]"
+    ends = {"min_fpr": loss.min_fpr, "max_fpr": loss.max_fpr, "min_tpr": loss.min_tpr}
+    floor = f",TPR>={loss.min_tpr:g}" if loss.min_tpr else ""
+    label = f"{name}[{loss.min_fpr:g},{loss.max_fpr:g}{floor}]"
     return Case(label, loss, partial(slow, **ends), partial(oracles_qp.partial_auc, **ends, **structural))
 
 
-def tight(low, high):
-    return _window("tight", PartialAUCTight(low, high), brute.partial_auc_tight)
+def tight(low, high, floor=0.0):
+    return _window("tight", PartialAUCTight(low, high, floor), brute.partial_auc_tight)
 
 
-def structural(low, high):
-    loss = PartialAUCStructural(low, high)
+def structural(low, high, floor=0.0):
+    loss = PartialAUCStructural(low, high, floor)
     return _window("structural", loss, brute.partial_auc_structural, structural=True)
 
 

@@ -41,7 +41,8 @@ BOUNDS = {name: case.loss for name, case in CASES.items() if is_upper_bound(case
 @law
 def test_loss_bounds_the_error(loss, sample):
     y, weight, scores = sample
-    window = {"min_fpr": getattr(loss, "min_fpr", 0.0), "max_fpr": getattr(loss, "max_fpr", 1.0)}
+    ends = {"min_fpr": 0.0, "max_fpr": 1.0, "min_tpr": 0.0}
+    window = {name: getattr(loss, name, default) for name, default in ends.items()}
     got = value(loss, y, weight, scores)
     error = 1 - brute.partial_auc(scores, y, weight, **window)
     # Stronger, and true as well: the error when every tied pair counts as lost.

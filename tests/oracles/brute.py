@@ -66,6 +66,15 @@ def error_by_definition(pos, neg, j_a, j_b):
     return sum(s <= z for s in pos for z in ranked) / (len(pos) * (j_b - j_a))
 
 
+def over_subsets_of_positives(value, pos, neg, j_a, j_b, size):
+    """The largest ``value(subset, neg, j_a, j_b)`` over all subsets of ``size`` positives.
+
+    For a loss that falls with the scores of the positives these are the lowest ones: the two-way window TPR >= 1 -
+    size/m of Yang et al. 2021, with the worst positives in place of a window of true-positive rates.
+    """
+    return max(value(list(subset), neg, j_a, j_b) for subset in combinations(pos, size))
+
+
 # Layer 2: loops over pairs, with exact windows and weights.
 
 BEFORE, INSIDE, AFTER = range(3)
@@ -76,22 +85,35 @@ class Sample:
 
     ``pieces`` is a list of ``(row, score, length, place)`` in descending order of score. A negative of
     weight ``v`` covers an interval of length ``v`` of the ranks; ``(a, b]`` cuts it into the parts before,
-    inside and after the window. Positions are fractions, so whole ends are met exactly.
+    inside and after the window. Positions are fractions, so whole ends are met exactly. ``positives`` are those of
+    the lowest scores with a share ``1 - min_tpr`` of the weight, the last of them in part.
     """
 
-    def __init__(self, scores, y, weight=None, min_fpr=0.0, max_fpr=1.0):
+    def __init__(self, scores, y, weight=None, min_fpr=0.0, max_fpr=1.0, min_tpr=0.0):
         self.scores = [float(s) for s in scores]
         self.weight = [1.0] * len(self.scores) if weight is None else [float(v) for v in weight]
         rows = [k for k in range(len(self.scores)) if self.weight[k] > 0]
         self.positives = [(k, self.scores[k], self.weight[k]) for k in rows if y[k]]
         self.negatives = [(k, self.scores[k], self.weight[k]) for k in rows if not y[k]]
-        self.m = sum(Fraction(v) for _, _, v in self.positives)
+        self.every_positive = list(self.positives)
+        self.m = sum(Fraction(v) for _, _, v in self.positives) * (1 - Fraction(str(min_tpr)))
+        if min_tpr:
+            self.positives = self._lowest()
         self.n = sum(Fraction(v) for _, _, v in self.negatives)
         # str(0.07) is the rate that was meant; the float is a little off.
         self.a = self.n * Fraction(str(min_fpr))
         self.b = self.n * Fraction(str(max_fpr))
         self.pieces = self._cut()
         self.pairs_in_window = float(self.m * (self.b - self.a))
+
+    def _lowest(self):
+        left, kept = self.m, []
+        for row, s, v in sorted(self.positives, key=lambda item: item[1]):
+            length = min(Fraction(v), left)
+            if length > 0:
+                kept.append((row, s, float(length)))
+            left -= length
+        return kept
 
     def _cut(self):
         pieces = []
@@ -109,7 +131,7 @@ class Sample:
     def total(self, terms, pairs=None):
         """Value and gradient from terms ``(positive row, negative row, value, slope)``.
 
-        ``slope`` is the derivative in ``z_j - s_i``. Negatives of the same score then share what they got, in
+        ``slope`` is the derivative in ``z_j - s_i``. Rows of a class with the same score then share what they got, in
         proportion to weight: which of them is cut by the window's end is no property of the sample.
         """
         pairs = self.pairs_in_window if pairs is None else pairs
@@ -119,12 +141,13 @@ class Sample:
             values.append(value)
             gradient[i] -= slope
             gradient[j] += slope
-        for z in {score for _, score, _ in self.negatives}:
-            tied = [row for row, score, _ in self.negatives if score == z]
-            pool = sum(gradient[row] for row in tied)
-            mass = sum(self.weight[row] for row in tied)
-            for row in tied:
-                gradient[row] = pool * self.weight[row] / mass
+        for members in (self.every_positive, self.negatives):
+            for level in {score for _, score, _ in members}:
+                tied = [row for row, score, _ in members if score == level]
+                pool = sum(gradient[row] for row in tied)
+                mass = sum(self.weight[row] for row in tied)
+                for row in tied:
+                    gradient[row] = pool * self.weight[row] / mass
         return math.fsum(values) / pairs, gradient / pairs
 
 
@@ -187,9 +210,9 @@ def pairwise_squared_hinge_hessian(scores, y, weight=None):
     return hessian / float(sample.m * sample.n)
 
 
-def partial_auc_hinge(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+def partial_auc_hinge(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, min_tpr=0.0):
     """The pairwise hinge on the pairs in the window (000 Eq. 9)."""
-    return _over_window(Sample(scores, y, weight, min_fpr, max_fpr), _hinge(1.0))
+    return _over_window(Sample(scores, y, weight, min_fpr, max_fpr, min_tpr), _hinge(1.0))
 
 
 def window_pairs(scores, y, weight=None, surrogate="sigmoid", min_fpr=0.0, max_fpr=0.1, soft_tail=False, scale=1.0):
@@ -244,9 +267,9 @@ def window_pairs_curvature(scores, y, weight=None, **params):
     return diagonal / (float(sample.m) * sum(u for _, _, u in negatives))
 
 
-def partial_auc_ramp(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, width=1.0, margin=None):
+def partial_auc_ramp(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, width=1.0, margin=None, min_tpr=0.0):
     """The ramp step on the pairs in the window."""
-    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    sample = Sample(scores, y, weight, min_fpr, max_fpr, min_tpr)
     return _over_window(sample, lambda t: ramp_step(t, width, margin))
 
 
@@ -270,19 +293,19 @@ def _best_prefix(sample, places):
     return sample.total(terms)
 
 
-def partial_auc_tight(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+def partial_auc_tight(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, min_tpr=0.0):
     """The tight structural surrogate: prefixes end at ``b`` (000 Eq. 18 with 19 and 20)."""
-    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr), (BEFORE, INSIDE))
+    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr, min_tpr), (BEFORE, INSIDE))
 
 
-def partial_auc_structural(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
+def partial_auc_structural(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, min_tpr=0.0):
     """The looser structural surrogate: prefixes run through all negatives (000 Eq. 11)."""
-    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr), (BEFORE, INSIDE, AFTER))
+    return _best_prefix(Sample(scores, y, weight, min_fpr, max_fpr, min_tpr), (BEFORE, INSIDE, AFTER))
 
 
-def partial_auc(scores, y, weight=None, min_fpr=0.0, max_fpr=1.0, tie=0.5):
+def partial_auc(scores, y, weight=None, min_fpr=0.0, max_fpr=1.0, tie=0.5, min_tpr=0.0):
     """Share of the pairs in the window with the positive above; a tied pair counts ``tie``."""
-    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    sample = Sample(scores, y, weight, min_fpr, max_fpr, min_tpr)
     return _over_window(sample, lambda t: (1.0 if t > 0 else tie if t == 0 else 0.0, 0.0))[0]
 
 

@@ -14,6 +14,9 @@ over one price ``theta`` of
 
 with margin 0 and constant 0 in the first branch, and margin 1 and constant a in the second. The price is any number
 >= 0 for the tight loss; for the structural one it is 0 in the first branch and at most 1 in the second.
+
+Above a true-positive rate, positives of the total weight ``M = (1 - min_tpr) m`` are chosen, those with the largest of
+these values ``h_i``. The dual of that choice is the minimum over a price of ``M price + sum_i v_i (h_i - price)_+``.
 """
 
 from __future__ import annotations
@@ -117,12 +120,15 @@ def pairwise(X, y, C, weight=None, power=1, offset=None):
     return Optimum(np.array(solution.x)[w], solution.obj_val, solution.obj_val_dual)
 
 
-def partial_auc(X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False, offset=None, linear=0.0):
+def partial_auc(X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False, offset=None, linear=0.0, min_tpr=0.0):
     """Optimum for the tight or the structural loss on a window plus ``linear @ w``, with scores ``X w + offset``."""
     sample, program = _Sample(X, y, weight, offset), _Program()
     a, b = sample.end(min_fpr), sample.end(max_fpr)
     w = program.variables(sample.d, quadratic=1.0, linear=linear)
-    worst = program.variables(sample.m_rows, linear=C * sample.pos_weight / (sample.m * (b - a)))
+    unit = C / (sample.m * (1 - min_tpr) * (b - a))
+    worst = program.variables(sample.m_rows, linear=0.0 if min_tpr else unit * sample.pos_weight)
+    if min_tpr:
+        _charge_the_worst(program, worst, sample.m * (1 - min_tpr), sample.pos_weight, unit)
     each, pairs = sparse.eye_array(sample.m_rows), sparse.eye_array(sample.pair_weight.size)
     for margin, constant, largest_price in ((0.0, 0.0, 0.0), (1.0, a, 1.0)):
         price = program.variables(sample.m_rows)
@@ -135,6 +141,15 @@ def partial_auc(X, y, C, weight=None, min_fpr=0.0, max_fpr=1.0, structural=False
         program.at_most(constant, (b * each, price), (sample.sum_of_positive, slack), (-each, worst))
     solution = program.solve()
     return Optimum(np.array(solution.x)[w], solution.obj_val, solution.obj_val_dual)
+
+
+def _charge_the_worst(program, values, total, weight, unit):
+    """Add ``unit`` times the sum of the largest ``values``: ``total`` in all, and each at most ``weight`` times."""
+    price = program.variables(1, linear=unit * total)
+    above = program.variables(values.size, linear=unit * weight)
+    each = sparse.eye_array(values.size)
+    program.at_most(0.0, (-each, above))
+    program.at_most(0.0, (each, values), (-np.ones((values.size, 1)), price), (-each, above))
 
 
 def over_labellings(X, C, errors, coefficients, intercept=False):

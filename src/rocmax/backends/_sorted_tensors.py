@@ -76,6 +76,15 @@ def window_weight(rows: Rows, min_fpr: float, max_fpr: float) -> tuple[Tensor, T
     return rows.negative * shares(rows.score, rows.negative, start, stop), stop - start
 
 
+def lowest_positives(rows: Rows, min_tpr: float) -> Rows:
+    """Return the rows with the weights of the positives above a true-positive rate, those with the lowest scores."""
+    if min_tpr == 0:
+        return rows
+    m = rows.positive.sum()
+    share = shares(rows.score, rows.positive, m - window_end(m, 1.0 - min_tpr), m)
+    return rows._replace(positive=rows.positive * share)
+
+
 def hinge_pairs(rows: Rows, weight: Tensor, power: int) -> Tensor:
     """Sum of ``(1 - (s_i - z_j))_+ ** power`` over pairs, for the power 1 or 2; ``weight`` is that of the negatives."""
     depth = rows.score - rows.origin

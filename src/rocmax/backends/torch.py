@@ -14,11 +14,12 @@ except ImportError as error:
     raise ImportError(f"losses for networks need PyTorch: pip install 'rocmax[torch]' ({error})") from error
 from torch import Tensor
 
-from rocmax._window import check_beta, check_top, check_window
+from rocmax._window import check_beta, check_corner, check_top
 from rocmax.backends._soft_tables import soft_f_beta_error, soft_precision_error
 from rocmax.backends._sorted_tensors import (
     Rows,
     hinge_pairs,
+    lowest_positives,
     or_one,
     ramp_pairs,
     sort_rows,
@@ -162,6 +163,9 @@ class PartialAUCLoss(_ScoreLoss):
     ----------
     min_fpr, max_fpr : float, default=0.0 and 0.1
         The window, ``0 <= min_fpr < max_fpr <= 1``.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Only the positives with the lowest scores,
+        a share ``1 - min_tpr`` of them, are then compared.
     surrogate : {"ramp", "hinge"}, default="ramp"
         What a pair of a positive and a negative inside the window costs:
 
@@ -203,23 +207,25 @@ class PartialAUCLoss(_ScoreLoss):
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
         *,
+        min_tpr: float = 0.0,
         surrogate: str = "ramp",
         width: float | None = None,
         margin: float | None = None,
         memory: int = 0,
     ) -> None:
         super().__init__(memory)
-        check_window(min_fpr, max_fpr)
-        self.min_fpr, self.max_fpr = min_fpr, max_fpr
+        check_corner(min_fpr, max_fpr, min_tpr)
+        self.min_fpr, self.max_fpr, self.min_tpr = min_fpr, max_fpr, min_tpr
         self.surrogate, self.width, self.margin = surrogate, width, margin
         check_surrogate(surrogate, ("ramp", "hinge"), width=width, margin=margin)
 
     def _value(self, rows: Rows) -> Tensor:
+        rows = lowest_positives(rows, self.min_tpr)
         return _window_loss(rows, self.min_fpr, self.max_fpr, self.surrogate, self.width, self.margin)
 
     def extra_repr(self) -> str:
         """Return the parameters."""
-        return _shown(self, "min_fpr", "max_fpr", "surrogate", "width", "margin", "memory")
+        return _shown(self, "min_fpr", "max_fpr", "min_tpr", "surrogate", "width", "margin", "memory")
 
 
 class AUCLoss(_ScoreLoss):

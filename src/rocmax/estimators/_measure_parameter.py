@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rocmax._validate import check_choice
-from rocmax._window import check_beta, check_top, check_window
+from rocmax._window import check_beta, check_corner, check_top
 from rocmax.estimators.base import MeasureMixin
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, pick_measure
@@ -21,15 +21,18 @@ class MeasureParameterMixin(MeasureMixin):
     max_fpr: float
     k: float
     beta: float
+    # The default applies to models that were saved by versions without this parameter.
+    min_tpr: float = 0.0
     # A parameter only of estimators that minimize the convex loss.
     reference: str = "best"
 
     def _make_measure(self) -> Measure:
-        offered = {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "k": self.k, "beta": self.beta}
+        names = ("min_fpr", "max_fpr", "min_tpr", "k", "beta")
+        offered = {name: getattr(self, name) for name in names}
         return pick_measure(self.measure, offered, to_train=True)
 
     def _check_measure(self) -> None:
-        check_window(self.min_fpr, self.max_fpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         check_top(self.k)
         check_beta(self.beta)
         check_choice("reference", self.reference, REFERENCES)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from rocmax._typing import Array, Index
-from rocmax.losses.base import BoundLoss, Pairs
+from rocmax._typing import Array, Bools, Index
+from rocmax.losses.base import Pairs
 
 
 @dataclass(frozen=True)
@@ -97,16 +98,34 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
     return np.cumsum(ending[::-1])[::-1][1:]
 
 
-def cut(
-    scores: Array, sample: BoundLoss, start: float, stop: float, *, width: float = 0.0, rest: bool = False
-) -> Pieces:
+class Ranked(Protocol):
+    """Rows of one class and their weights, as the negatives of a :class:`BoundLoss`."""
+
+    @property
+    def negative(self) -> Index:
+        """The rows of the class."""
+
+    @property
+    def is_negative(self) -> Bools:
+        """Whether a row is one of ``negative``."""
+
+    @property
+    def weight(self) -> Array:
+        """The weight of each row."""
+
+    @property
+    def n(self) -> float:
+        """Total weight of the class."""
+
+
+def cut(scores: Array, sample: Ranked, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
     Parameters
     ----------
     scores : ndarray
         Scores of all rows.
-    sample : BoundLoss
+    sample : Ranked
         Sample with the negatives and the weights.
     start, stop : float
         Ends of the window, ``0 <= start < stop <= sample.n``.
@@ -202,7 +221,7 @@ def no_pairs() -> Pairs:
     return Pairs(none, none, np.empty(0))
 
 
-def _top(scores: Array, sample: BoundLoss, stop: float, width: float) -> Index:
+def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
     """Return all negatives that can lie inside ``stop``, including ties at the end.
 
     A partition finds the lowest relevant score, so only the negatives above it are sorted.

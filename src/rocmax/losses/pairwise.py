@@ -13,7 +13,7 @@ from rocmax._typing import Array
 from rocmax.losses._sorted import charged, cut, prefix, sample_bands
 from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
-from rocmax.losses.partial_auc import BoundConvex
+from rocmax.losses.window_hinge import BoundConvex
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._typing import Array, Index
-from rocmax._window import check_window, window_end
+from rocmax._window import check_corner, window_end
+from rocmax.losses._lowest import LowestPositives
 from rocmax.losses._sorted import cut, prefix
 from rocmax.losses.base import BoundLoss, Loss
 
@@ -22,7 +23,9 @@ class PartialAUCRamp(Loss):
 
     with :math:`h = \text{width}/2` and the piecewise quadratic step :math:`\varphi(u) = 1` for
     :math:`u \le -1`, :math:`1 - (1+u)^2/2` up to 0, :math:`(1-u)^2/2` up to 1, and 0 beyond. Value and gradient are
-    exact by sorting and prefix sums, O(N + k log k) for ``k`` negatives up to the end of the window.
+    exact by sorting and prefix sums, O(N + k log k) for ``k`` negatives up to the end of the window. With
+    ``min_tpr > 0`` the sum is over the ``(1 - min_tpr) * m`` positives with the lowest scores, and their number
+    replaces ``m`` in the divisor.
 
     Parameters
     ----------
@@ -35,6 +38,8 @@ class PartialAUCRamp(Loss):
     margin : float, default=None
         Score difference at the middle of the step. None uses ``width / 2``, which makes the loss an upper bound of
         ``1 - partial AUC``; 0 counts a tie as one half, as the measure does.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1.
 
     Examples
     --------
@@ -48,13 +53,14 @@ class PartialAUCRamp(Loss):
     max_fpr: float = 0.1
     width: float = 1.0
     margin: float | None = None
+    min_tpr: float = 0.0
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
     batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_window(self.min_fpr, self.max_fpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         if not (0 < self.width < np.inf):
             raise ValueError(f"width must be a finite number > 0; got {self.width!r}")
         if self.margin is not None and not np.isfinite(self.margin):
@@ -63,7 +69,7 @@ class PartialAUCRamp(Loss):
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundRamp:
         """Bind the loss to labels and weights."""
         margin = self.width / 2 if self.margin is None else self.margin
-        return BoundRamp(y, sample_weight, self.min_fpr, self.max_fpr, self.width / 2, margin)
+        return BoundRamp(y, sample_weight, self.min_fpr, self.max_fpr, self.width / 2, margin, self.min_tpr)
 
 
 class BoundRamp(BoundLoss):
@@ -79,15 +85,18 @@ class BoundRamp(BoundLoss):
         max_fpr: float,
         half: float,
         margin: float,
+        min_tpr: float = 0.0,
     ) -> None:
         super().__init__(y, sample_weight)
         self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
         self.half, self.margin = half, margin
+        self.lowest = LowestPositives(self, min_tpr)
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; for each positive, the sorted negatives fall into three ranges."""
         s = self._checked(scores)
-        pos = s[self.positive]
+        selected = self.lowest.select(s)
+        pos = s[selected.rows]
         pieces = cut(s, self, self.a, self.b)
         inside = slice(pieces.start, pieces.stop)
         score, weight = pieces.score[inside], pieces.weight[inside]
@@ -96,15 +105,15 @@ class BoundRamp(BoundLoss):
         below = middle_score <= score[-1] - self.half
         near = np.flatnonzero(~below & (middle_score < score[0] + self.half))
         near = near[np.argsort(middle_score[near])]
-        total = float(weight.sum()) * float(self.positive_weight @ below)
-        v, norm = self.positive_weight[near], self.m * (self.b - self.a)
+        total = float(weight.sum()) * float(selected.weight @ below)
+        v, norm = selected.weight[near], self.lowest.size * (self.b - self.a)
         value, slope, pull = self._near(middle_score[near], v, score, weight)
         pos_coef = np.zeros(pos.size)
         pos_coef[near] = v * slope / (-self.half * norm)
         piece_coef = np.zeros(pieces.score.size)
         piece_coef[inside] = weight * pull / (self.half * norm)
         rows = pieces.rows
-        gradient = self._scatter(self.positive, pos_coef, rows, pieces.row_coefficients(piece_coef))
+        gradient = self._scatter(selected.rows, pos_coef, rows, pieces.row_coefficients(piece_coef))
         return (total + float(v @ value)) / norm, gradient
 
     def _near(self, middle_score: Array, v: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rocmax import losses
-from rocmax._thresholds import at_fpr, best_youden
+from rocmax._thresholds import at_fpr, at_tpr, best_youden
 from rocmax._typing import Array, Bools
 from rocmax._window import check_floor, check_rate, check_region, check_window
 from rocmax.measures.base import Measure
@@ -57,7 +57,7 @@ class PartialAUCMeasure(Measure):
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit on the
         false-positive rate of the threshold.
     min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Training requires 0.
+        Lower limit on the true-positive rate, at least 0 and below 1. If it is above 0, the threshold reaches it.
     standardize : bool, default=False
         Whether the score is standardized, see :func:`rocmax.metrics.partial_auc_score`.
     normalize : bool, default=True
@@ -70,7 +70,7 @@ class PartialAUCMeasure(Measure):
     >>> from rocmax.measures import PartialAUCMeasure
     >>> measure = PartialAUCMeasure(max_fpr=0.1)
     >>> measure.convex_loss()
-    PartialAUCTight(min_fpr=0.0, max_fpr=0.1)
+    PartialAUCTight(min_fpr=0.0, max_fpr=0.1, min_tpr=0.0)
     """
 
     min_fpr: float = 0.0
@@ -104,22 +104,20 @@ class PartialAUCMeasure(Measure):
 
     def convex_loss(self) -> losses.Loss:
         """Return the tight convex surrogate."""
-        self._check_no_floor()
-        return losses.PartialAUCTight(self.min_fpr, self.max_fpr)
+        return losses.PartialAUCTight(self.min_fpr, self.max_fpr, self.min_tpr)
 
     def soft_loss(self, width: float) -> losses.Loss:
         """Return the ramp on the pairs in the range."""
-        self._check_no_floor()
-        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0)
+        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0, min_tpr=self.min_tpr)
 
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
-        self._check_no_floor()
-        return at_fpr(scores, positive, weight, self.max_fpr)
+        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
 
-    def _check_no_floor(self) -> None:
+        With ``min_tpr > 0``, return the highest threshold whose true-positive rate is at least ``min_tpr``.
+        """
         if self.min_tpr > 0:
-            raise ValueError(f"min_tpr must be 0 for training; got {self.min_tpr!r}")
+            return at_tpr(scores, positive, weight, self.min_tpr)
+        return at_fpr(scores, positive, weight, self.max_fpr)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
         limit of "tpr_at_fpr".
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
         A number is converted to a fraction of the training rows for the choice of the threshold.
@@ -180,6 +182,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
+        min_tpr: float = 0.0,
         k: float = 0.1,
         beta: float = 1.0,
         engine: str = "lightgbm",
@@ -200,6 +203,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self.measure = measure
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
         self.k = k
         self.beta = beta
         self.engine = engine

@@ -39,7 +39,7 @@ class Fold:
     data: TrainingSet
     train: NDArray[np.intp]
     test: NDArray[np.intp]
-    window: tuple[float, float]
+    window: tuple[float, float, float]
     tol: float
     max_iter: int
 
@@ -96,6 +96,7 @@ class Fold:
             as_operator(self.data.X[self.test]).matvec(w),
             min_fpr=self.window[0],
             max_fpr=self.window[1],
+            min_tpr=self.window[2],
             sample_weight=None if weight is None else weight[self.test],
         )
 

@@ -149,23 +149,24 @@ class WindowRefinement(Refinement):
     ----------
     data : TrainingSet
         Training data.
-    window : (float, float)
-        Range of false-positive rates.
+    window : (float, float, float)
+        Range of false-positive rates, and the lower limit on the true-positive rate.
     tol : float
         Tolerance for the starting points and the minimization.
     max_iter : int
         Maximum number of iterations of each fit.
     """
 
-    def __init__(self, data: TrainingSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+    def __init__(self, data: TrainingSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
         self._area: Measure = PartialAUCMeasure(*window)
         super().__init__(data, self._area.soft_loss(STEP), tol, max_iter)
         self._window = window
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
-        low, high = self._window
-        held = 1.0 / (1.0 / self._loss.m + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
+        low, high, floor = self._window
+        positives = (1.0 - floor) * self._loss.m
+        held = 1.0 / (1.0 / positives + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
         return _TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:

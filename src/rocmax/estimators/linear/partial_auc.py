@@ -7,7 +7,7 @@ from typing import Any
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
-from rocmax._window import check_window
+from rocmax._window import check_corner
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
@@ -27,7 +27,9 @@ from rocmax.solvers import CCCP, LBFGS, Callback, Result
 
 
 class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
-    r"""Linear classifier that maximizes the area under the ROC curve between two false-positive rates.
+    r"""Linear classifier that maximizes the area under the ROC curve in a range of rates.
+
+    The range is given by two false-positive rates, a lower limit on the true-positive rate, or both.
 
     Parameters
     ----------
@@ -55,6 +57,10 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
         In this case, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and returns the fit
         with the larger partial AUC on the training rows, so it does not collapse when the tight loss does.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Only the part of the curve above it is maximized,
+        for applications that must not miss positives: ``min_tpr=0.8, max_fpr=1.0`` is the area above 80 percent true
+        positives. With both limits, it is the two-way partial AUC.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
         the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
@@ -97,7 +103,8 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
-        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``. With
+        ``min_tpr > 0``, minus the highest threshold whose true-positive rate on them is at least ``min_tpr``.
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
@@ -119,8 +126,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
     Notes
     -----
-    The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives is
-    above the mean of the negatives in the window, zero weights are optimal for every ``C``. The fit then issues a
+    The convex losses can collapse if the classes overlap strongly: if in no direction the mean of the positives (with
+    ``min_tpr > 0``, of the lowest ones) is above the mean of the negatives in the window, zero weights are optimal for
+    every ``C``. The fit then issues a
     ``ConvergenceWarning``. With ``solver="cutting_plane"`` the fit stops close to zero weights instead. Its last
     iterate ranks well for some values of ``C`` and at random for others: choose ``C`` on held-out rows, for example
     with :class:`PartialAUCClassifierCV`.
@@ -140,7 +148,16 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     0.94
     >>> float((model.predict(X[y == 0]) == 1).mean()) <= 0.05
     True
+
+    The area above 80 percent true positives, and a threshold that reaches them:
+
+    >>> model = PartialAUCClassifier(min_tpr=0.8, max_fpr=1.0).fit(X, y)
+    >>> float((model.predict(X[y == 1]) == 1).mean()) >= 0.8
+    True
     """
+
+    # The default applies to models that were saved by versions without this parameter.
+    min_tpr: float = 0.0
 
     def __init__(
         self,
@@ -148,6 +165,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         max_fpr: float = 0.1,
         loss: str = "auto",
         *,
+        min_tpr: float = 0.0,
         constraint: str | None = None,
         C: float = 1.0,
         radius: float | None = None,
@@ -163,6 +181,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.loss = loss
+        self.min_tpr = min_tpr
         self.constraint = constraint
         self.C = C
         self.radius = radius
@@ -178,7 +197,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("C", self.C, above=0.0)
-        check_window(self.min_fpr, self.max_fpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
         check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), self.constraint)
@@ -197,8 +216,9 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         if self.loss == "hinge" and self.min_fpr > 0:
             return f'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto" or {other}.'
         other = f"{other}, " if self.constraint is None else ""
+        positives = "lowest positives" if self.min_tpr > 0 else "positives"
         return (
-            "The optimum of this convex loss is at zero weights: in no direction is the mean of the positives above "
+            f"The optimum of this convex loss is at zero weights: in no direction is the mean of the {positives} above "
             f'the mean of the negatives in the window. Use loss="auto", {other}widen the window, or raise a very '
             "small C."
         )
@@ -206,7 +226,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         if self.constraint is not None:
             return self._minimize_constrained(data, w0, callback)
-        window = (self.min_fpr, self.max_fpr)
+        window = (self.min_fpr, self.max_fpr, self.min_tpr)
         if self.loss == "auto":
             refinement = WindowRefinement(data, window, self.tol, self.max_iter)
             return refinement.run(refinement.best_start(), self.C, w0, callback)
@@ -229,7 +249,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
     def _minimize_constrained(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         result = self._fit_constrained(self._convex_loss(), data, w0, callback)
-        if self.loss != "auto" or (self.min_fpr, self.max_fpr) == (0.0, 1.0):
+        if self.loss != "auto" or (self.min_fpr, self.max_fpr, self.min_tpr) == (0.0, 1.0, 0.0):
             return result
         other = self._fit_constrained(PairwiseHinge(), data, w0, callback)
         better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
@@ -240,7 +260,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
 
         For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
         """
-        loss, penalty = PartialAUCRamp(self.min_fpr, self.max_fpr), SquaredL2(self.C)
+        loss, penalty = PartialAUCRamp(self.min_fpr, self.max_fpr, min_tpr=self.min_tpr), SquaredL2(self.C)
         result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
         if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
             return result
@@ -251,11 +271,11 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         return replace(result, w=start, objective=objective, trace=trace)
 
     def _make_measure(self) -> Measure:
-        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
 
     def _convex_loss(self) -> Loss:
         if self.loss == "structural":
-            return PartialAUCStructural(self.min_fpr, self.max_fpr)
+            return PartialAUCStructural(self.min_fpr, self.max_fpr, self.min_tpr)
         return self._make_measure().convex_loss()
 
     def _on_training_rows(self, data: TrainingSet, w: Array) -> float:

@@ -11,7 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, random_source
-from rocmax._window import check_window
+from rocmax._window import check_corner
 from rocmax.estimators._splits import Split, given_splits
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, mean_result, start_names
@@ -37,6 +37,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     linear support vector machine and the full AUC, each with several regularization strengths. Additional candidates
     are the tight convex loss, and logistic regressions for clusters of similar positives (two, three and four clusters
     by k-means, if there are enough positives): in a narrow window, the best linear score may detect only one cluster.
+    With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters.
     The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged;
     those that collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows
     than all others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is
@@ -65,6 +66,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1, as in :class:`PartialAUCClassifier`.
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
@@ -108,7 +111,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
-        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``. With
+        ``min_tpr > 0``, minus the highest threshold whose true-positive rate on them is at least ``min_tpr``.
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
@@ -155,6 +159,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     """
 
     warm_start = False
+    # The default applies to models that were saved by versions without this parameter.
+    min_tpr: float = 0.0
 
     def __init__(
         self,
@@ -162,6 +168,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         max_fpr: float = 0.1,
         loss: str = "auto",
         *,
+        min_tpr: float = 0.0,
         Cs: Any = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
         cv: Any = None,
         solver: str = "certified",
@@ -175,6 +182,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.loss = loss
+        self.min_tpr = min_tpr
         self.Cs = Cs
         self.cv = cv
         self.solver = solver
@@ -187,7 +195,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_window(self.min_fpr, self.max_fpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
         check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"))
         if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
@@ -196,12 +204,13 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             check_number("each of Cs", value, above=0.0)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        window, Cs = (self.min_fpr, self.max_fpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
+        window, Cs = (self.min_fpr, self.max_fpr, self.min_tpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
         folds = [Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
         parallel = Parallel(n_jobs=self.n_jobs)
         if self.loss != "auto":
             return self._best_fits(parallel, folds, Cs, callback)
-        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups()
+        # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
+        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups() if self.min_tpr == 0 else []
         fitted = parallel(delayed(Fold.starts)(fold, groups) for fold in folds)
         by_start, weights = (np.array(part) for part in zip(*fitted, strict=True))
         names = [f"{kind}, C={C:g}" for kind, C in start_names(groups)]
@@ -240,15 +249,14 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         return replace(result, n_iter=n_iter, message=f"C={self.C_:g}: {result.message}")
 
     def _classifier(self, C: float) -> PartialAUCClassifier:
-        return PartialAUCClassifier(
-            self.min_fpr, self.max_fpr, self.loss, C=C, solver=self.solver, tol=self.tol, max_iter=self.max_iter
-        )
+        shared = {name: getattr(self, name) for name in ("min_tpr", "solver", "tol", "max_iter")}
+        return PartialAUCClassifier(self.min_fpr, self.max_fpr, self.loss, C=C, **shared)
 
     def _remedy(self) -> str:
         return self._classifier(1.0)._remedy()
 
     def _make_measure(self) -> Measure:
-        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return training and held-out rows, as indices of the rows with non-zero weight."""

@@ -55,6 +55,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
         limit of "tpr_at_fpr".
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
         ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
@@ -163,6 +165,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 0.1,
+        min_tpr: float = 0.0,
         k: float = 0.1,
         beta: float = 1.0,
         reference: str = "best",
@@ -183,6 +186,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.measure = measure
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
         self.k = k
         self.beta = beta
         self.reference = reference

@@ -1,0 +1,286 @@
+"""Hinge losses on a window of false-positive rates and above a true-positive rate, bound to labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rocmax._typing import Array, Index
+from rocmax._window import window_end
+from rocmax.losses._lowest import LowestPositives, Selected
+from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses.base import BoundLoss, Pairs
+
+
+class _WindowBound(BoundLoss):
+    """Loss in which positives are compared with the top-ranked negatives, up to a rank that depends on the positive.
+
+    With ``min_tpr > 0`` only the positives with the lowest scores are compared.
+    """
+
+    def __init__(
+        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float, min_tpr: float
+    ) -> None:
+        super().__init__(y, sample_weight)
+        self.a, self.b = window_end(self.n, min_fpr), window_end(self.n, max_fpr)
+        self.lowest = LowestPositives(self, min_tpr)
+        self.norm = self.lowest.size * (self.b - self.a)
+
+    def _charge(
+        self, pieces: Pieces, selected: Selected, rows: Index, charges: list[tuple[Index, Array]], first: int = 0
+    ) -> Array:
+        """Return the gradient if each selected positive is paired with the pieces ``first:end``.
+
+        ``charges`` contains pairs of ``end`` and a weight, each an array over ``rows`` of the selected positives; all
+        others are paired with the whole window.
+        """
+        count = prefix(pieces.weight)
+        coefficient = selected.weight * (count[pieces.stop] - count[first])
+        coefficient[rows] = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
+        reached = np.sum([charged(end, weight, pieces.score.size) for end, weight in charges], axis=0)
+        reached[: pieces.stop] += selected.total - float(selected.weight[rows].sum())
+        reached[:first] = 0.0
+        return self._scatter(
+            selected.rows,
+            coefficient / -self.norm,
+            pieces.rows,
+            pieces.row_coefficients(reached * pieces.weight / self.norm),
+        )
+
+
+class BoundConvex(_WindowBound):
+    """Tight loss or, with ``beyond=True``, structural loss, bound to labels.
+
+    With the window [0, 1] it is the pairwise hinge loss for the full AUC.
+    """
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        min_fpr: float,
+        max_fpr: float,
+        min_tpr: float = 0.0,
+        beyond: bool = False,
+    ) -> None:
+        super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
+        self.min_fpr, self.max_fpr, self.min_tpr, self.beyond = min_fpr, max_fpr, min_tpr, beyond
+        self.has_kinks = self.a > 0 or self.b < self.n or self.lowest.is_part
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return value and subgradient, by searches in the sorted window and prefix sums."""
+        return self.smoothed(scores, 0.0)
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Return an affine minorant in which the choices are smoothed over ``width`` in the scores.
+
+        The first is the selection of the negatives inside the window: any shares in [0, 1] with a sum of at most ``b``
+        give a valid minorant. With ``min_tpr > 0``, the same holds for the selection of the positives. The last is the
+        rank of each positive, left of the window or inside it: any mixture of ranks gives a valid minorant.
+        """
+        s = self._checked(scores)
+        selected = self.lowest.select(s, width)
+        pos = s[selected.rows]
+        pieces = self._cut(s, width)
+        rows, limit = self._searched(pos, pieces)
+        late, early, share, value = self._ranks(pos[rows], pieces, width)
+        weight = selected.weight[rows]
+        charges = [(late, weight * share)]
+        if pieces.start:
+            charges.append((early, weight * (1.0 - share)))
+        total = float(weight @ value)
+        if rows.size < pos.size:
+            # For the other positives the maximum is at the end of the window and linear in their scores.
+            count, moment = pieces.cumulated()
+            others = selected.total - float(weight.sum())
+            scores_sum = float(selected.weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
+            total += others * (moment[pieces.stop] - count[pieces.start])
+            total -= (scores_sum - others * (pieces.origin + 1.0)) * count[pieces.stop]
+        return float(total) / self.norm, self._charge(pieces, selected, rows, charges)
+
+    def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
+        """Return the positives that require a search, in ascending order, and the lowest score that requires one.
+
+        For a low-scored positive, all negatives in the window contribute and no search is needed; with a small window
+        this is the case for most positives. Searches for sorted keys are several times faster.
+        """
+        if self.beyond or pieces.weight.size == 1:
+            return np.argsort(pos), -np.inf
+        margin = 0.0 if pieces.start else 1.0
+        limit = float(pieces.score[pieces.stop - 1]) + margin
+        rows = np.flatnonzero(pos - margin >= pieces.score[pieces.stop - 1])
+        return rows[np.argsort(pos[rows])], limit
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Sample pairs at each of the kinks of the loss.
+
+        The hinge has a kink at ``s_i - z_j = 1``; its curvature is the density of pairs there times their outer
+        products. The selection of negatives has a kink where ``z`` equals the score of rank ``b``; its curvature is the
+        density of negatives there times their covariance, which is half the mean outer product of their differences.
+        The selection of positives with ``min_tpr > 0`` has the same kink. With ``min_fpr > 0`` the rank of a positive
+        can also jump; the curvature is the density of positives close to a jump times the outer product with the
+        negatives in between.
+        """
+        s = self._checked(scores)
+        half = _bandwidth(s[self.positive], s[self.negative])
+        near = self._ascending(s, self.lowest.select(s, width))
+        pos = s[near.rows]
+        pieces = self._cut(s, width)
+        late, early, share, _ = self._ranks(pos, pieces, max(width, half))
+        inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
+        in_window = (share >= 0.5) & ~beyond
+        part = max(count // 2, 1)
+        # For a positive whose rank is outside the window, the kink is at margin 0, not 1.
+        parts = [self._kink_pairs(near, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)]
+        if beyond.any():
+            outside = prefix(pieces.row_weight) - inside
+            parts.append(self._kink_pairs(near, pos, beyond, pieces, outside, half, part))
+        if self.b < self.n:
+            parts.append(self._negative_selection(near, s, pieces, max(half, width / 2), part))
+        if self.lowest.is_part:
+            over = prefix(pieces.weight)
+            charged_by_last = share[-1] * over[late[-1]] + (1.0 - share[-1]) * over[early[-1]]
+            band = self.positive[np.abs(s[self.positive] - pos[-1]) < max(half, width / 2)]
+            parts.append(self._selection_pairs(s, band, charged_by_last, max(half, width / 2), part))
+        if pieces.start:
+            parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
+        narrow = self.b < 0.05 * self.n or self.lowest.size < 0.05 * self.m
+        if self.n_samples < 3 * size or self.a > 0 or narrow:
+            return None
+        kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
+        rows = np.sort(np.concatenate(kept))
+        window = (self.min_fpr, self.max_fpr, self.min_tpr)
+        small = BoundConvex(~self.is_negative[rows], self.weight[rows], *window, self.beyond)
+        small.norm *= self.norm / (self.lowest.size * (self.b - self.a))
+        return rows, small
+
+    def _cut(self, s: Array, width: float) -> Pieces:
+        return cut(s, self, self.a, self.b, width=width, rest=self.beyond)
+
+    def _ranks(self, pos: Array, pieces: Pieces, width: float) -> tuple[Index, Index, Array, Array]:
+        """Return two ranks for each positive, the share of the first, and the value.
+
+        The sum over ranks is concave left of the window, inside it and right of it, so each part has one candidate:
+        the last negative with a positive contribution. The candidates inside and right of the window coincide at its
+        end, so only the choice between them and the candidate left of the window is smoothed.
+        """
+        count, moment = pieces.cumulated()
+        from_origin = pos - pieces.origin
+        start, stop = pieces.start, pieces.stop
+        late = pieces.count_above(pos - 1.0, start, stop)
+        value = moment[late] - (from_origin - 1.0) * count[late] - count[start]
+        if self.beyond:
+            rank = pieces.count_above(pos, stop)
+            right_value = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
+            late, value = np.where(right_value > value, rank, late), np.maximum(value, right_value)
+        if not start:
+            return late, np.zeros_like(late), np.ones(pos.size), value
+        early = pieces.count_above(pos, 0, start)
+        early_value = moment[early] - from_origin * count[early]
+        gain = value - early_value
+        if width > 0:
+            jump = np.maximum(count[late] - count[early], 1e-9 * self.b)
+            share = np.clip(0.5 + gain / (width * jump), 0.0, 1.0)
+        else:
+            share = (gain >= 0).astype(np.float64)
+        return late, early, share, share * value + (1.0 - share) * early_value
+
+    @staticmethod
+    def _ascending(s: Array, selected: Selected) -> Selected:
+        order = np.argsort(s[selected.rows])
+        return Selected(selected.rows[order], selected.weight[order], selected.total)
+
+    def _kink_pairs(
+        self,
+        near: Selected,
+        kink: Array,
+        member: NDArray[np.bool_],
+        pieces: Pieces,
+        line: Array,
+        half: float,
+        count: int,
+    ) -> Pairs:
+        """Sample pairs of positives in ``member`` and negatives within ``half`` of their kink, weighted by ``line``."""
+        low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
+        i, j, mass = sample_bands(near.weight * member, low, high, line, count)
+        weight = mass / (2 * half * self.norm * max(i.size, 1))
+        return Pairs(near.rows[i], pieces.rows[j], np.full(i.size, weight))
+
+    def _negative_selection(self, near: Selected, s: Array, pieces: Pieces, half: float, count: int) -> Pairs:
+        """Sample pairs of negatives close to the end of the window."""
+        pos, end = s[near.rows], pieces.score[pieces.stop - 1]
+        band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
+        bends = (pos - 1.0 < end) & (pos >= end) if self.beyond else pos - 1.0 < end
+        return self._selection_pairs(s, band, float(near.weight[bends].sum()), half, count)
+
+    def _selection_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
+        """Sample pairs of rows of one class within ``half`` of the end of its selection.
+
+        ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
+        """
+        if band.size < 2 or slope == 0:
+            return no_pairs()
+        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
+        line = prefix(self.weight[band])
+        drawn = band[systematic(line, count)]
+        partner = np.roll(drawn, int(0.6180339887498949 * count))
+        density = slope * line[-1] / (2 * half * self.norm)
+        return Pairs(drawn, partner, np.full(count, density / (2 * count)))
+
+    def _jump_pairs(
+        self, near: Selected, pieces: Pieces, late: Index, early: Index, share: Array, width: float, count: int
+    ) -> Pairs:
+        over = prefix(pieces.weight)
+        jump = np.where((share > 0) & (share < 1), over[late] - over[early], 0.0)
+        line = prefix(near.weight * jump)
+        if line[-1] == 0:
+            return no_pairs()
+        i = systematic(line, count)
+        # The negatives in between are sampled evenly, with a golden-ratio sequence.
+        place = over[early[i]] + ((np.arange(count) * 0.6180339887498949) % 1.0) * jump[i]
+        row_line = prefix(pieces.window_row_weights())
+        j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
+        weight = line[-1] / (width * self.norm * count)
+        return Pairs(near.rows[i], pieces.rows[j], np.full(count, weight))
+
+
+class BoundHinge(_WindowBound):
+    """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
+
+    convex = False
+
+    def __init__(
+        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float, min_tpr: float = 0.0
+    ) -> None:
+        super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
+        self._plus, self._minus = (BoundConvex(y, sample_weight, 0.0, rate, min_tpr) for rate in (max_fpr, min_fpr))
+        self._plus.norm = self._minus.norm = self.norm
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return value and generalised gradient, by one search in the sorted window."""
+        s = self._checked(scores)
+        selected = self.lowest.select(s)
+        pos = s[selected.rows]
+        pieces = cut(s, self, self.a, self.b)
+        count, moment = pieces.cumulated()
+        order = np.argsort(pos)
+        pos, weight, first = pos[order], selected.weight[order], pieces.start
+        end = pieces.count_above(pos - 1.0, first, pieces.stop)
+        held = count[end] - count[first]
+        value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
+        gradient = self._charge(pieces, selected, order, [(end, weight)], first)
+        return float(weight @ value) / self.norm, gradient
+
+    def split(self) -> tuple[BoundLoss, BoundLoss]:
+        """Return ``b/(b-a) * tight(0, b)`` and ``a/(b-a) * tight(0, a)``, for the same ``min_tpr``."""
+        return self._plus, self._minus
+
+
+def _bandwidth(pos: Array, neg: Array) -> float:
+    """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
+    spread = float(np.sqrt(pos.var() + neg.var()))
+    return 0.2 * spread if spread > 0 else 1.0

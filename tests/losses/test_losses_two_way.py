@@ -1,0 +1,121 @@
+"""Losses above a true-positive rate: laws that tie them to the losses on a window of false-positive rates."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.loss_cases import CORNERS, WINDOWED, generic_sample, law, magnitude, samples
+from oracles import brute
+from rocmax.losses import PartialAUCHinge, PartialAUCRamp, PartialAUCStructural, PartialAUCTight
+
+CLASSES = (PartialAUCTight, PartialAUCStructural, PartialAUCHinge, PartialAUCRamp)
+# The structural loss also charges the negatives beyond a window, so its two sides differ.
+PAIRWISE = [PartialAUCTight, PartialAUCHinge, PartialAUCRamp]
+every_class = pytest.mark.parametrize("cls", CLASSES)
+rates = st.sampled_from([0.05, 0.125, 0.3, 0.5, 0.77, 1.0])
+
+
+def evaluate(loss, y, weight, scores):
+    return loss.bind(y, weight).value_and_gradient(scores)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_are_maxima_over_subsets_of_positives(seed):
+    m, n = 3, 3
+    rng = np.random.default_rng(seed)
+    pos, neg = rng.normal(0.5, 1.0, m), rng.normal(0.0, 1.0, n)
+    if seed % 2:
+        pos, neg = np.round(2 * pos) / 2, np.round(2 * neg) / 2
+    y, scores = np.repeat([1, 0], [m, n]), np.concatenate([pos, neg])
+    enumerations = (brute.tight_by_enumeration, brute.structural_by_enumeration, brute.hinge_by_definition)
+    for size in (1, 2):
+        for j_a, j_b in ((0, 1), (0, 3), (1, 2), (1, 3)):
+            window = {"min_fpr": j_a / n, "max_fpr": j_b / n, "min_tpr": 1 - size / m}
+            for (cls, oracle), enumerated in zip(WINDOWED, enumerations, strict=True):
+                expected = brute.over_subsets_of_positives(enumerated, pos, neg, j_a, j_b, size)
+                np.testing.assert_allclose(oracle(scores, y, **window)[0], expected, rtol=1e-10, atol=1e-13)
+                value = evaluate(cls(**window), y, None, scores)[0]
+                np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("cls", PAIRWISE)
+@given(sample=samples(), rate=rates)
+@law
+def test_swapped_classes_and_signs_turn_a_limit_into_a_floor(cls, sample, rate):
+    y, weight, scores = sample
+    one = evaluate(cls(max_fpr=rate), ~y, weight, -scores)
+    two = evaluate(cls(max_fpr=1.0, min_tpr=1 - rate), y, weight, scores)
+    np.testing.assert_allclose(two[0], one[0], rtol=1e-9, atol=1e-12 * magnitude(scores))
+    np.testing.assert_allclose(two[1], -one[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", PAIRWISE)
+@given(sample=samples(), limit=rates, share=rates)
+@law
+def test_a_corner_is_its_own_mirror_image(cls, sample, limit, share):
+    y, weight, scores = sample
+    one = evaluate(cls(max_fpr=limit, min_tpr=1 - share), y, weight, scores)
+    two = evaluate(cls(max_fpr=share, min_tpr=1 - limit), ~y, weight, -scores)
+    np.testing.assert_allclose(two[0], one[0], rtol=1e-9, atol=1e-12 * magnitude(scores))
+    # A pair on the kink of the hinge is on the kink in both, and the shares of ties are in proportion to the weights.
+    np.testing.assert_allclose(two[1], -one[1], rtol=1e-9, atol=1e-9)
+
+
+@every_class
+@given(sample=samples(), limit=rates, share=rates)
+@law
+def test_a_corner_lies_between_bounds_from_the_two_one_sided_windows(cls, sample, limit, share):
+    # The pairs of the corner are the worst of either window, and the sum over all pairs of a window is not smaller.
+    y, weight, scores = sample
+    corner = evaluate(cls(max_fpr=limit, min_tpr=1 - share), y, weight, scores)[0]
+    below_limit = evaluate(cls(max_fpr=limit), y, weight, scores)[0]
+    slack = 1e-9 * magnitude(scores)
+    assert below_limit - slack <= corner <= below_limit / share + slack / share
+    if cls is not PartialAUCStructural:
+        above_floor = evaluate(cls(max_fpr=1.0, min_tpr=1 - share), y, weight, scores)[0]
+        assert above_floor - slack <= corner <= above_floor / limit + slack / limit
+
+
+@pytest.mark.parametrize(("low", "high", "floor"), CORNERS)
+@given(sample=samples(scales=(0.0, 1.0, 5.0)))
+@law
+def test_a_steep_step_is_the_error_in_the_corner(low, high, floor, sample):
+    y, weight, scores = sample
+    scores = np.round(scores)
+    step = PartialAUCRamp(low, high, width=0.1, margin=0.0, min_tpr=floor)
+    error = 1 - brute.partial_auc(scores, y, weight, low, high, min_tpr=floor)
+    np.testing.assert_allclose(evaluate(step, y, weight, scores)[0], error, atol=1e-9)
+
+
+@every_class
+def test_a_floor_of_zero_changes_no_bit(cls):
+    for seed in range(5):
+        y, weight, scores = generic_sample(np.random.default_rng(seed), 20, 60, weighted=seed % 2 == 0)
+        one = evaluate(cls(0.0, 0.3), y, weight, scores)
+        two = evaluate(cls(0.0, 0.3, min_tpr=0.0), y, weight, scores)
+        assert one[0] == two[0]
+        assert (one[1] == two[1]).all()
+
+
+def test_a_selection_by_anything_but_the_score_is_lower():
+    # What makes the loss convex: the lowest positives are the worst subset.
+    rng = np.random.default_rng(0)
+    y, _, scores = generic_sample(rng, 10, 20)
+    worst = evaluate(PartialAUCTight(max_fpr=0.2, min_tpr=0.6), y, None, scores)[0]
+    for _ in range(50):
+        kept = rng.choice(np.flatnonzero(y), 4, replace=False)
+        rows = np.concatenate([kept, np.flatnonzero(~y)])
+        assert evaluate(PartialAUCTight(max_fpr=0.2), y[rows], None, scores[rows])[0] <= worst + 1e-12
+
+
+@every_class
+@pytest.mark.parametrize("floor", [-0.1, 1.0, 1.5, float("nan"), True, "0.5", None])
+def test_a_floor_outside_its_range_is_an_error(cls, floor):
+    with pytest.raises(ValueError, match=r"min_tpr must be at least 0 and below 1; got "):
+        cls(min_tpr=floor)
+
+
+def test_a_floor_too_close_to_one_is_an_error():
+    with pytest.raises(ValueError, match=r"1 - min_tpr must be at least 1e-08, because of rounding errors; got 0.9999"):
+        PartialAUCTight(min_tpr=1 - 1e-10)
