@@ -35,11 +35,12 @@ class ReportModel:
     facts: list[tuple[str, str]] = field(default_factory=list)
     max_fpr: float | None = None
     feature_value: str = "weight"
+    min_tpr: float | None = None
 
 
 @dataclass(frozen=True)
 class TestData:
-    """Test rows: classes, the range of false-positive rates, and a summary of the columns."""
+    """Test rows: classes, the range of false-positive rates, the required TPR, and a summary of the columns."""
 
     source: str
     positive: NDArray[np.bool_]
@@ -47,21 +48,20 @@ class TestData:
     window: tuple[float, float]
     columns: list[tuple[str, str, float]]
     seed: int = 0
+    min_tpr: float = 0.0
 
     __test__ = False  # not a test class of pytest
 
 
 def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
     """Return the variables of the template."""
-    limits = _limits(data)
     panels = _panels(data)
     rows = [_row(model, data, number) for number, model in enumerate(models)]
     return {
         "data": data,
         "n_positive": int(data.positive.sum()),
         "n_negative": int((~data.positive).sum()),
-        "window_text": _window_text(data.window),
-        "has_window": data.window != (0.0, 1.0),
+        "region_text": _region_text(data),
         "panels": [
             {**panel.frame(), "paths": [_path(panel, model, data, i) for i, model in enumerate(models)]}
             for panel in panels
@@ -69,19 +69,37 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "models": rows,
         "tests": _tests(models, data),
         "calibration": [entry for model in models if (entry := _calibration(model, data))],
+        "calibration_title": "True-positive rate" if data.min_tpr > 0 else "False-positive rate",
         "slider": {
-            "limits": limits,
-            "start": int(np.argmin(np.abs(np.array(limits) - (data.window[1] if data.window[1] < 1 else 0.1)))),
+            "limits": _stops(_limits(data), data.window[1] if data.window[1] < 1 else 0.1),
+            "floors": _stops(_floors(data), data.min_tpr or 0.9),
             "positives": int(data.positive.sum()),
             "negatives": int((~data.positive).sum()),
             "panels": [panel.scale() for panel in panels],
-            "models": [_operating(model, data, limits) for model in models],
+            "models": [_operating(model, data) for model in models],
         },
     }
 
 
-def _window_text(window: tuple[float, float]) -> str:
-    return f"FPR {100 * window[0]:g} % to {100 * window[1]:g} %"
+def _has_window(data: TestData) -> bool:
+    return data.window != (0.0, 1.0)
+
+
+def _region_text(data: TestData) -> str | None:
+    """Return the region of the curve that the models are fitted to, or None if it is the whole curve."""
+    parts = [f"TPR at least {100 * data.min_tpr:g} %"] if data.min_tpr > 0 else []
+    parts += [f"FPR {100 * data.window[0]:g} % to {100 * data.window[1]:g} %"] if _has_window(data) else []
+    return ", ".join(parts) or None
+
+
+def _stops(values: list[float], start: float) -> dict[str, Any]:
+    """Return the values of a slider, and the place of the one closest to ``start``."""
+    return {"values": values, "start": int(np.argmin(np.abs(np.array(values) - start)))}
+
+
+def _floors(data: TestData) -> list[float]:
+    """Return the values of the slider for the required TPR: evenly spaced from 50 %, plus the one of the models."""
+    return sorted({round(0.5 + 0.005 * i, 3) for i in range(101)} | ({data.min_tpr} if data.min_tpr > 0 else set()))
 
 
 def _limits(data: TestData) -> list[float]:
@@ -92,10 +110,11 @@ def _limits(data: TestData) -> list[float]:
 
 
 def _panels(data: TestData) -> list[Panel]:
-    whole = Panel("Full ROC curve", 0.0, 1.0, data.window)
-    if data.window == (0.0, 1.0):
+    whole = Panel("Full ROC curve", 0.0, 1.0, data.window, data.min_tpr)
+    if not _has_window(data) and data.min_tpr == 0:
         return [whole]
-    return [whole, Panel("FPR range", data.window[0], data.window[1], data.window)]
+    title = "FPR range" if data.min_tpr == 0 else "TPR range" if not _has_window(data) else "Corner"
+    return [whole, Panel(title, *data.window, data.window, data.min_tpr, data.min_tpr)]
 
 
 def _path(panel: Panel, model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
@@ -110,20 +129,23 @@ def _curve(scores: Array, positive: NDArray[np.bool_]) -> tuple[Array, Array]:
     return np.append(0.0, fp / fp[-1]), np.append(0.0, tp / tp[-1])
 
 
-def _operating(model: ReportModel, data: TestData, limits: list[float]) -> dict[str, Any]:
-    """Return the counts and the threshold of the best operating point within each limit."""
+def _operating(model: ReportModel, data: TestData) -> dict[str, Any]:
+    """Return the counts and the threshold of the best operating point at each value of the two sliders."""
     order = np.argsort(-model.scores, kind="stable")
     placed = model.scores[order]
     last = np.append(np.diff(placed) != 0, True)
     tp = np.append(0, np.cumsum(data.positive[order])[last])
     fp = np.append(0, np.cumsum(~data.positive[order])[last])
     threshold = np.append(np.nextafter(placed[0], np.inf), placed[last])
-    stops = np.searchsorted(fp, np.array(limits) * fp[-1] * (1 + 1e-9), "right") - 1
+    within = np.searchsorted(fp, np.array(_limits(data)) * fp[-1] * (1 + 1e-9), "right") - 1
+    reached = np.searchsorted(tp, np.array(_floors(data)) * tp[-1] * (1 - 1e-9))
     return {
-        "name": model.name,
-        "tp": tp[stops].tolist(),
-        "fp": fp[stops].tolist(),
-        "threshold": [float(f"{value:.5g}") for value in threshold[stops]],
+        name: {
+            "tp": tp[stops].tolist(),
+            "fp": fp[stops].tolist(),
+            "threshold": [float(f"{value:.5g}") for value in threshold[stops]],
+        }
+        for name, stops in (("limits", within), ("floors", reached))
     }
 
 
@@ -145,11 +167,16 @@ def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
 
 
 def _window_measures(data: TestData) -> list[Measure]:
-    """Return the measures of the range of false-positive rates, if it is not [0, 1]."""
-    if data.window == (0.0, 1.0):
-        return []
+    """Return the measures of the region, if it is not the whole curve."""
     low, high = data.window
-    return [find_measure("partial_auc", min_fpr=low, max_fpr=high), find_measure("tpr_at_fpr", max_fpr=high)]
+    found = []
+    if _region_text(data):
+        found.append(find_measure("partial_auc", min_fpr=low, max_fpr=high, min_tpr=data.min_tpr))
+    if _has_window(data):
+        found.append(find_measure("tpr_at_fpr", max_fpr=high))
+    if data.min_tpr > 0:
+        found.append(find_measure("fpr_at_tpr", min_tpr=data.min_tpr))
+    return found
 
 
 def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
@@ -160,9 +187,8 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
         results = [("AUC, DeLong", metrics.delong_test(*pair))]
         measures = _window_measures(data)
         if measures:
-            low, high = data.window
-            if holds_enough(int(np.sum(~data.positive)), low, high):
-                results.append((f"{measures[0].title}, DeLong", metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+            if (test := _delong(pair, data)) is not None:
+                results.append((f"{measures[0].title}, DeLong", test))
             options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
             tested = compare_measures([(measure, {}) for measure in measures], *pair, **options)
             results += [(f"{m.title}, bootstrap", test) for m, test in zip(measures, tested, strict=True)]
@@ -170,24 +196,41 @@ def _tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
     return found
 
 
-def _calibration(model: ReportModel, data: TestData) -> dict[str, Any] | None:
-    """Compare the false-positive rate at the threshold of the model on the test rows with the limit."""
-    if model.max_fpr is None:
+def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
+    """Return DeLong's test of the region, or None if it has too few rows or a curve does not enter it."""
+    low, high = data.window
+    n_positives = int(data.positive.sum())
+    entered = all(metrics.partial_auc_score(pair[0], s, max_fpr=high, min_tpr=data.min_tpr) > 0 for s in pair[1:])
+    if not entered or not holds_enough(data.positive.size - n_positives, low, high, n_positives, data.min_tpr):
         return None
-    fp, n = int(np.sum(model.predicted & ~data.positive)), int(np.sum(~data.positive))
-    interval = binomtest(fp, n).proportion_ci(0.95, method="exact")
-    if interval.low > model.max_fpr:
-        verdict = "above the limit"
-    elif fp / n <= model.max_fpr:
-        verdict = "within the limit"
+    return metrics.delong_test(*pair, min_fpr=low, max_fpr=high, min_tpr=data.min_tpr)
+
+
+def _calibration(model: ReportModel, data: TestData) -> dict[str, Any] | None:
+    """Compare the rate at the threshold of the model on the test rows with the limit that determined the threshold."""
+    fp, tp = (int(np.sum(model.predicted & side)) for side in (~data.positive, data.positive))
+    n, m = int(np.sum(~data.positive)), int(np.sum(data.positive))
+    if model.min_tpr is not None:
+        count, size, limit, text = tp, m, model.min_tpr, f"TPR >= {100 * model.min_tpr:.4g} %"
+    elif model.max_fpr is not None:
+        count, size, limit, text = fp, n, model.max_fpr, f"FPR <= {100 * model.max_fpr:.4g} %"
     else:
-        verdict = "above the limit, but not significantly"
+        return None
+    interval = binomtest(count, size).proportion_ci(0.95, method="exact")
     return {
         "name": model.name,
-        "limit": model.max_fpr,
-        "rate": fp / n,
+        "limit": text,
+        "fpr": fp / n,
+        "tpr": tp / m,
         "low": float(interval.low),
         "high": float(interval.high),
-        "tpr": float(np.mean(model.predicted[data.positive])),
-        "verdict": verdict,
+        "verdict": _verdict(count / size, interval, limit, model.min_tpr is not None),
     }
+
+
+def _verdict(rate: float, interval: Any, limit: float, required: bool) -> str:
+    wrong = "below the limit" if required else "above the limit"
+    if (rate >= limit) if required else (rate <= limit):
+        return "within the limit"
+    sure = interval.high < limit if required else interval.low > limit
+    return wrong if sure else f"{wrong}, but not significantly"

@@ -94,6 +94,7 @@ def write_report(
             (facts["min_fpr"], facts["max_fpr"]),
             _columns(first),
             facts["seed"],
+            facts.get("min_tpr", 0.0),
         ),
     )
     write_file(out, page.encode())
@@ -112,7 +113,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         ("measure", about["measure"]),
         ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
         ("tuning", tuning_text(about["tuning"])),
-        ("limit", "none" if about["max_fpr"] == 1 else f"FPR <= {100 * about['max_fpr']:g} %"),
+        ("limit", _limit_text(about)),
         ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
         ("seed", str(about["seed"])),
         *((package, version) for package, version in about["versions"].items()),
@@ -128,7 +129,14 @@ def _model(entry: Scored, name: str) -> ReportModel:
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
         feature_value,
+        about.get("min_tpr") or None,
     )
+
+
+def _limit_text(about: dict[str, Any]) -> str:
+    limits = [f"TPR >= {100 * about['min_tpr']:g} %"] if about.get("min_tpr") else []
+    limits += [f"FPR <= {100 * about['max_fpr']:g} %"] if about["max_fpr"] < 1 else []
+    return ", ".join(limits) or "none"
 
 
 def _top_features(entry: Scored, pipeline: Any) -> tuple[list[tuple[str, float]], str]:
