@@ -139,14 +139,14 @@ def _operating(model: ReportModel, data: TestData) -> dict[str, Any]:
     threshold = np.append(np.nextafter(placed[0], np.inf), placed[last])
     within = np.searchsorted(fp, np.array(_limits(data)) * fp[-1] * (1 + 1e-9), "right") - 1
     reached = np.searchsorted(tp, np.array(_floors(data)) * tp[-1] * (1 - 1e-9))
-    return {
-        name: {
+    found: dict[str, Any] = {"name": model.name}
+    for slider, stops in (("limits", within), ("floors", reached)):
+        found[slider] = {
             "tp": tp[stops].tolist(),
             "fp": fp[stops].tolist(),
             "threshold": [float(f"{value:.5g}") for value in threshold[stops]],
         }
-        for name, stops in (("limits", within), ("floors", reached))
-    }
+    return found
 
 
 def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
