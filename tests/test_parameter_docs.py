@@ -103,6 +103,7 @@ DIFFERENT = {
         "losses of its own measure",
     ),
     ("rocmax", "max_fpr"): {"FPRThresholdClassifier": "a limit, not the end of a range"},
+    ("rocmax", "min_tpr"): {"TPRThresholdClassifier": "a limit, not the end of a range"},
     ("rocmax", "radius"): dict.fromkeys(
         ("FollowTheLeaderClassifier", "MiniBatchClassifier", "SOLAMClassifier"), "always the L2 norm"
     ),

@@ -101,6 +101,22 @@ def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
     assert BoostedClassifier("f_beta", objective="window", **QUICK).fit(X, y).used_objective_ == "window"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("max_fpr", [0.1, 1.0])
+def test_above_a_true_positive_rate(engine, max_fpr):
+    X, y = rings()
+    corner = {"min_tpr": 0.6, "max_fpr": max_fpr}
+    model = BoostedClassifier(engine=engine, **corner, **QUICK).fit(X, y)
+    assert "window" in model.cv_results_["objective"]
+    assert model.score(X, y) == partial_auc_score(y, model.decision_function(X), **corner)
+    # The threshold reaches the rate on held-out scores, so that new positives are found about as often.
+    test, labels = rings(seed=1)
+    assert (model.predict(test[labels == 1]) == 1).mean() > 0.45
+    forced = BoostedClassifier(engine=engine, objective="window", **corner, **QUICK).fit(X, y)
+    assert forced.used_objective_ == "window"
+    assert forced.score(X, y) > 0.5 * max_fpr
+
+
 def test_half_the_learning_rate_and_twice_the_rounds_after_the_search():
     X, y = rings(300)
     model = BoostedClassifier(objective="binary", **QUICK).fit(X, y)

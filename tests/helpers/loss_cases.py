@@ -51,13 +51,16 @@ RAMPS = [
 SURROGATES = ("sigmoid", "logistic", "squared_hinge")
 
 
-# (surrogate, min_fpr, max_fpr, soft_tail, scale)
+PAIRS_NAMES = ("surrogate", "min_fpr", "max_fpr", "soft_tail", "scale", "min_tpr")
 PAIRS = [
-    *((surrogate, 0.0, 0.3, soft_tail, 1.0) for surrogate in SURROGATES for soft_tail in (False, True)),
-    *((surrogate, 0.05, 0.37, False, 2.0) for surrogate in SURROGATES),
-    ("sigmoid", 0.0, 0.05, True, 2.0),
-    ("logistic", 0.35, 0.36, False, 1.0),
-    ("squared_hinge", 0.0, 1.0, False, 0.5),
+    *((surrogate, 0.0, 0.3, soft_tail, 1.0, 0.0) for surrogate in SURROGATES for soft_tail in (False, True)),
+    *((surrogate, 0.05, 0.37, False, 2.0, 0.0) for surrogate in SURROGATES),
+    ("sigmoid", 0.0, 0.05, True, 2.0, 0.0),
+    ("logistic", 0.35, 0.36, False, 1.0, 0.0),
+    ("squared_hinge", 0.0, 1.0, False, 0.5, 0.0),
+    *((surrogate, 0.0, 0.3, soft_tail, 1.0, 0.4) for surrogate in SURROGATES for soft_tail in (False, True)),
+    ("logistic", 0.05, 0.37, False, 2.0, 0.6),
+    ("squared_hinge", 0.0, 1.0, False, 0.5, 0.97),
 ]
 
 
@@ -87,7 +90,7 @@ def _cases():
             PartialAUCRamp(**arguments), partial(brute.partial_auc_ramp, **arguments)
         )
     for values in PAIRS:
-        arguments = dict(zip(("surrogate", "min_fpr", "max_fpr", "soft_tail", "scale"), values, strict=True))
+        arguments = dict(zip(PAIRS_NAMES, values, strict=True))
         name = f"WindowPairs[{','.join(map(str, values))}]"
         cases[name] = Case(WindowPairs(**arguments), partial(brute.window_pairs, **arguments))
     return cases

@@ -17,6 +17,7 @@ from rocmax.losses import (
 )
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.1), (0.0, 0.3), (0.2, 0.5), (0.05, 0.37), (0.35, 0.36), (0.6, 1.0), (0.0, 0.01)]
+CORNERS = [(0.0, 1.0, 0.8), (0.0, 0.3, 0.5), (0.05, 0.37, 0.33)]
 STEPS = [(None, None), (2.0, 1.5), (0.25, None), (3.0, 0.0), (1.0, -0.5)]
 
 
@@ -40,6 +41,10 @@ def _pairs():
         for width, margin in STEPS:
             step = {"width": width, "margin": margin}
             yield Pair("PartialAUCLoss", {**window, **step}, PartialAUCRamp(low, high, width or 1.0, margin))
+    for low, high, floor in CORNERS:
+        corner = {"min_fpr": low, "max_fpr": high, "min_tpr": floor}
+        yield Pair("PartialAUCLoss", corner, PartialAUCRamp(low, high, min_tpr=floor))
+        yield Pair("PartialAUCLoss", {**corner, "surrogate": "hinge"}, PartialAUCHinge(**corner))
     yield Pair("AUCLoss", {}, PairwiseSquaredHinge())
     yield Pair("AUCLoss", {"surrogate": "hinge"}, PairwiseHinge())
     yield Pair("AUCLoss", {"surrogate": "ramp", "width": 2.0}, PartialAUCRamp(0.0, 1.0, 2.0))
@@ -69,6 +74,7 @@ ONE_OF_EACH = {
     for name in (
         "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3]",
         "PartialAUCLoss[min_fpr=0.05,max_fpr=0.37,surrogate=hinge]",
+        "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3,min_tpr=0.5]",
         "AUCLoss[]",
         "AUCLoss[surrogate=hinge]",
         "AUCLoss[surrogate=ramp,width=2.0]",

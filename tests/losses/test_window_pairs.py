@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.loss_cases import PAIRS, SURROGATES, assert_affine_minorant, generic_sample, law, samples
+from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, assert_affine_minorant, generic_sample, law, samples
 from oracles import brute
 from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import Growth, PairwiseSquaredHinge, WindowPairs
@@ -18,8 +18,7 @@ from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import L2Ball, SquaredL2
 
-NAMES = ("surrogate", "min_fpr", "max_fpr", "soft_tail", "scale")
-ARGUMENTS = [dict(zip(NAMES, values, strict=True)) for values in PAIRS]
+ARGUMENTS = [dict(zip(PAIRS_NAMES, values, strict=True)) for values in PAIRS]
 every_pairs = pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
 CONVEX = [a for a in ARGUMENTS if a["surrogate"] != "sigmoid" and a["min_fpr"] == 0]
 every_convex = pytest.mark.parametrize("arguments", CONVEX, ids=str)
@@ -97,21 +96,23 @@ def test_scores_without_gaps_over_a_wide_range(n_cells, monkeypatch):
 @every_pairs
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_rows_are_those_of_all_pairs(arguments, weighted):
-    """Enough pairs for a grid; the weights of the negatives by their definition."""
+    """Enough pairs for a grid; the weights of the rows by their definition."""
     y, weight, scores = generic_sample(np.random.default_rng(8), 300, 2000, weighted)
     scores = 2.0 * scores
     loss = WindowPairs(**arguments)
     bound = loss.bind(y, weight)
     value, gradient = bound.value_and_gradient(scores)
-    sample = brute.Sample(scores, y, weight, loss.min_fpr, loss.max_fpr)
-    share = np.zeros(y.size)
+    floor = 0.0 if loss.soft_tail else loss.min_tpr
+    sample = brute.Sample(scores, y, weight, loss.min_fpr, loss.max_fpr, floor)
+    share, v = np.zeros(y.size), np.zeros(y.size)
+    for row, _, length in brute.lowest_tail_weights(sample, loss.min_tpr) if loss.soft_tail else sample.positives:
+        v[row] += length
     if loss.soft_tail:
         for row, _, length in brute.soft_tail_weights(sample):
             share[row] += length
     else:
         for row, _, length, place in sample.pieces:
             share[row] += length if place == brute.INSIDE else 0.0
-    v = np.ones(y.size) if weight is None else weight
     x = (scores[~y] - scores[y][:, None]) / loss.scale
     charge, slope = {
         "sigmoid": lambda: (sums.softplus(1, x), sums.softplus(2, x)),

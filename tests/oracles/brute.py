@@ -215,9 +215,11 @@ def partial_auc_hinge(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, min_tpr=
     return _over_window(Sample(scores, y, weight, min_fpr, max_fpr, min_tpr), _hinge(1.0))
 
 
-def window_pairs(scores, y, weight=None, surrogate="sigmoid", min_fpr=0.0, max_fpr=0.1, soft_tail=False, scale=1.0):
+def window_pairs(
+    scores, y, weight=None, surrogate="sigmoid", min_fpr=0.0, max_fpr=0.1, soft_tail=False, scale=1.0, min_tpr=0.0
+):
     """A charge of pairs on a window, or on all pairs with the weights ``min(1, b / rank)``."""
-    sample = Sample(scores, y, weight, min_fpr, max_fpr)
+    sample = Sample(scores, y, weight, min_fpr, max_fpr, 0.0 if soft_tail else min_tpr)
 
     def charge(t):
         if surrogate == "squared_hinge":
@@ -229,18 +231,30 @@ def window_pairs(scores, y, weight=None, surrogate="sigmoid", min_fpr=0.0, max_f
 
     if not soft_tail:
         return _over_window(sample, charge)
+    positives = lowest_tail_weights(sample, min_tpr)
     terms = [
         (i, j, v * u * charge(s - z)[0], v * u * charge(s - z)[1])
-        for i, s, v in sample.positives
+        for i, s, v in positives
         for j, z, u in soft_tail_weights(sample)
     ]
-    return sample.total(terms, float(sample.m) * sum(u for _, _, u in soft_tail_weights(sample)))
+    return sample.total(terms, sum(v for _, _, v in positives) * sum(u for _, _, u in soft_tail_weights(sample)))
 
 
 def soft_tail_weights(sample):
     """Return ``(row, score, weight)`` of the negatives: the integral of ``min(1, b / t)`` over the ranks of each."""
-    b, top, found = float(sample.b), 0.0, []
-    for row, z, v in sorted(sample.negatives, key=lambda item: -item[1]):
+    return falling_weights(sample.negatives, float(sample.b))
+
+
+def lowest_tail_weights(sample, min_tpr):
+    """Return ``(row, score, weight)`` of the positives, ranked from the lowest score."""
+    mirrored = [(row, -s, v) for row, s, v in sample.positives]
+    return [(row, -s, v) for row, s, v in falling_weights(mirrored, float(sample.m) * (1 - min_tpr))]
+
+
+def falling_weights(members, b):
+    """Return ``(row, score, weight)``: the integral of ``min(1, b / t)`` over the ranks of each, from the top."""
+    top, found = 0.0, []
+    for row, z, v in sorted(members, key=lambda item: -item[1]):
         bottom = top + v
         inside = max(min(bottom, b) - top, 0.0)
         start = max(top, b)
@@ -252,19 +266,21 @@ def soft_tail_weights(sample):
 def window_pairs_curvature(scores, y, weight=None, **params):
     """The diagonal of the Hessian for constant weights, by differences of the gradient of each pair."""
     scale, surrogate = params.get("scale", 1.0), params["surrogate"]
-    sample = Sample(scores, y, weight, params.get("min_fpr", 0.0), params["max_fpr"])
-    if params.get("soft_tail"):
-        negatives = soft_tail_weights(sample)
+    floor, soft_tail = params.get("min_tpr", 0.0), params.get("soft_tail")
+    sample = Sample(scores, y, weight, params.get("min_fpr", 0.0), params["max_fpr"], 0.0 if soft_tail else floor)
+    positives = sample.positives
+    if soft_tail:
+        positives, negatives = lowest_tail_weights(sample, floor), soft_tail_weights(sample)
     else:
         negatives = [(row, z, length) for row, z, length, place in sample.pieces if place == INSIDE]
     diagonal = np.zeros(len(sample.scores))
-    for i, s, v in sample.positives:
+    for i, s, v in positives:
         for j, z, u in negatives:
             t = (s - z) / scale
             q = 1 / (1 + math.exp(t))
             bend = {"logistic": q * (1 - q), "sigmoid": q * (1 - q), "squared_hinge": 2.0 * (t < 1)}[surrogate]
             diagonal[[i, j]] += v * u * bend / scale**2
-    return diagonal / (float(sample.m) * sum(u for _, _, u in negatives))
+    return diagonal / (sum(v for _, _, v in positives) * sum(u for _, _, u in negatives))
 
 
 def partial_auc_ramp(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, width=1.0, margin=None, min_tpr=0.0):

@@ -15,6 +15,7 @@ from rocmax._packages import need
 from rocmax._typing import Array, Bools
 from rocmax.backends._tree_objective import TreeObjective
 from rocmax.backends.trees import TreeModel, lightgbm_rows, xgboost_rows
+from rocmax.losses import Loss
 
 ENGINES = ("lightgbm", "xgboost")
 # Gradient and curvature of each row at given scores, in place of the built-in logistic loss.
@@ -255,6 +256,9 @@ class _XGBoostTrees(Trees):
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}
 
 
-def window_objective(positive: Bools, weight: Array | None, warm_up: int) -> Objective:
-    """Return the objective for the top of the ranking, for one fit: the logistic loss first, then pairs in a window."""
-    return TreeObjective(positive, weight, warm_up)
+def window_objective(positive: Bools, weight: Array | None, warm_up: int, loss: Loss | None = None) -> Objective:
+    """Return the objective for a part of the ranking, for one fit: the logistic loss first, then pairs in a window.
+
+    ``loss`` charges the pairs; None is that for low false-positive rates.
+    """
+    return TreeObjective(positive, weight, warm_up, loss)

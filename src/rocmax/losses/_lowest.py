@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from rocmax._typing import Array, Bools, Index
 from rocmax._window import window_end
-from rocmax.losses._sorted import cut
+from rocmax.losses._sorted import cut, prefix, soft_rank
 from rocmax.losses.base import BoundLoss
 
 
@@ -41,12 +43,22 @@ class LowestPositives:
         Sample with the positives and the weights.
     min_tpr : float
         True-positive rate above which the positives are selected; 0 selects all.
+    soft_tail : bool, default=False
+        Whether the other positives have the share ``size / rank``, which falls with the rank from the lowest score,
+        instead of 0.
+
+    Attributes
+    ----------
+    size : float
+        Weight of the positives above ``min_tpr``.
+    is_part : bool
+        Whether the positives differ in their shares.
     """
 
-    def __init__(self, sample: BoundLoss, min_tpr: float) -> None:
+    def __init__(self, sample: BoundLoss, min_tpr: float, soft_tail: bool = False) -> None:
         self._all = Selected(sample.positive, sample.positive_weight, sample.m)
         self.size = sample.m if min_tpr == 0 else window_end(sample.m, 1.0 - min_tpr)
-        self.is_part = self.size < sample.m
+        self.is_part, self._soft_tail = self.size < sample.m, soft_tail
         if self.is_part:
             is_positive = ~sample.is_negative & (sample.weight > 0)
             self._mirrored = _Mirrored(sample.positive, is_positive, sample.weight, sample.m)
@@ -59,7 +71,14 @@ class LowestPositives:
         """
         if not self.is_part:
             return self._all
+        if self._soft_tail:
+            return self._with_tail(scores)
         pieces = cut(-scores, self._mirrored, 0.0, self.size, width=width)
         weight = pieces.window_row_weights()
         rows = weight > 0
         return Selected(pieces.rows[rows], weight[rows], float(weight.sum()))
+
+    def _with_tail(self, scores: Array) -> Selected:
+        pieces = cut(-scores, self._mirrored, 0.0, self._mirrored.n)
+        weight = pieces.row_coefficients(np.diff(soft_rank(prefix(pieces.weight), self.size)))
+        return Selected(pieces.rows, weight, float(weight.sum()))

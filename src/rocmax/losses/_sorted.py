@@ -92,6 +92,12 @@ def prefix(values: Array) -> Array:
     return sums
 
 
+def soft_rank(rank: Array, b: float) -> Array:
+    """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
+    total: Array = np.minimum(rank, b) + b * np.log(np.maximum(rank, b) / b)
+    return total
+
+
 def charged(ends: Index, weight: Array, size: int) -> Array:
     """Return the sum of ``weight`` over the positives whose range ``0:ends`` contains each position below ``size``."""
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)

@@ -8,10 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._typing import Array
-from rocmax._window import check_window, window_end
+from rocmax._typing import Array, Index
+from rocmax._window import check_corner, window_end
+from rocmax.losses._lowest import LowestPositives, Selected
 from rocmax.losses._softplus_sums import SoftplusSums, blocks, softplus
-from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, soft_rank, systematic
 from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
@@ -39,6 +40,10 @@ class WindowPairs(Loss):
     numbers: a row of weight ``v`` covers an interval of length ``v`` and has the mean weight on it, and ties share
     their mean.
 
+    With ``min_tpr > 0`` the positives have weights, too: 1 for the ``(1 - min_tpr) * m`` positives with the lowest
+    scores, and 0 for the others or, with a soft tail, a weight that falls with the rank from the lowest score. The sum
+    of these weights replaces ``m``.
+
     Parameters
     ----------
     surrogate : {"sigmoid", "logistic", "squared_hinge"}, default="sigmoid"
@@ -55,6 +60,8 @@ class WindowPairs(Loss):
         Whether negatives beyond the window have a weight that falls with their rank. Requires ``min_fpr=0``.
     scale : float, default=1.0
         Unit of the scores.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1.
 
     Notes
     -----
@@ -97,6 +104,7 @@ class WindowPairs(Loss):
     max_fpr: float = 0.1
     soft_tail: bool = False
     scale: float = 1.0
+    min_tpr: float = 0.0
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
@@ -105,7 +113,7 @@ class WindowPairs(Loss):
     def __post_init__(self) -> None:
         if self.surrogate not in _SURROGATES:
             raise ValueError(f"surrogate must be one of {', '.join(_SURROGATES)}; got {self.surrogate!r}")
-        check_window(self.min_fpr, self.max_fpr)
+        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         if self.soft_tail and self.min_fpr != 0:
             raise ValueError(f"min_fpr must be 0 for a soft tail; got {self.min_fpr!r}")
         if not (0 < self.scale < np.inf):
@@ -114,7 +122,9 @@ class WindowPairs(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the total weight of the pairs."""
         b = window_end(n, self.max_fpr)
-        return m * (float(_soft_rank(np.array(n), b)) if self.soft_tail else b - window_end(n, self.min_fpr))
+        if self.min_tpr > 0:
+            m = float(soft_rank(np.array(m), (1.0 - self.min_tpr) * m)) if self.soft_tail else (1.0 - self.min_tpr) * m
+        return m * (float(soft_rank(np.array(n), b)) if self.soft_tail else b - window_end(n, self.min_fpr))
 
     def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
         """Scale the cuts of a convex loss."""
@@ -130,8 +140,10 @@ class _Sums(NamedTuple):
     """Sums over the pairs of a sample, without the divisor.
 
     ``value`` has one entry per positive; the slopes and curvatures one per positive and one per piece in the window.
+    The positives are those in ``selected``.
     """
 
+    selected: Selected
     value: Array | None
     pos_slope: Array
     neg_slope: Array
@@ -146,26 +158,27 @@ class BoundWindowPairs(BoundLoss):
         super().__init__(y, sample_weight)
         self.loss = loss
         self.a, self.b = window_end(self.n, loss.min_fpr), window_end(self.n, loss.max_fpr)
-        self.held = loss.sum_scale(self.m, self.n) / self.m  # total weight of the negatives
+        self.lowest = LowestPositives(self, loss.min_tpr, loss.soft_tail)
+        self.norm = self.m * (loss.sum_scale(self.m, self.n) / self.m)
         self._uniform = bool((self.weight == 1.0).all())
         many = self.n_samples >= _MANY and bool(self.weight.all())
-        self._has_cells = many and loss.soft_tail and loss.surrogate == "sigmoid"
+        self._has_cells = many and not self.lowest.is_part and loss.soft_tail and loss.surrogate == "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
-        self.has_kinks = self.convex and not loss.soft_tail and self.b < self.n
+        self.has_kinks = self.convex and not loss.soft_tail and (self.b < self.n or self.lowest.is_part)
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
         return self.smoothed(scores, 0.0)
 
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant in which the selection of the negatives is smoothed over ``width``.
+        """Return an affine minorant in which the selection of the rows is smoothed over ``width``.
 
-        Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant.
+        Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
         """
         pieces, sums = self._sums(scores, value=True, width=width if self.has_kinks else 0.0)
         assert sums.value is not None
-        value = float(self.positive_weight @ sums.value) / (self.m * self.held)
-        return value, self._rows(pieces, -sums.pos_slope, sums.neg_slope, self.loss.scale)
+        value = float(sums.selected.weight @ sums.value) / self.norm
+        return value, self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient, and the diagonal of the Hessian or an upper bound of it.
@@ -177,9 +190,9 @@ class BoundWindowPairs(BoundLoss):
             gradient = self._gradient_by_cells(s)
         else:
             pieces, sums = self._sums(s, bend=True)
-            gradient = self._rows(pieces, -sums.pos_slope, sums.neg_slope, self.loss.scale)
+            gradient = self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
             if sums.pos_bend is not None and sums.neg_bend is not None:
-                curvature = self._rows(pieces, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
+                curvature = self._rows(pieces, sums.selected, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
                 return gradient, self._at_least(curvature)
         return gradient, self._at_least(np.abs(gradient) / self.loss.scale)
 
@@ -194,7 +207,7 @@ class BoundWindowPairs(BoundLoss):
         # All rows are in the same arrays, because selecting the negatives would take longer than the sums.
         weight = self._tail_weights(z)
         sums = SoftplusSums(z[self.positive], z, self.positive_weight, weight)
-        norm = self.m * self.held * self.loss.scale
+        norm = self.norm * self.loss.scale
         gradient = sums.of_negatives(2)
         gradient *= weight
         gradient /= norm
@@ -211,7 +224,7 @@ class BoundWindowPairs(BoundLoss):
             cell[rows] = (z[rows] - low) * _RANK_DENSITY
         held: Array = np.bincount(cell, weight, minlength=n_cells).astype(np.float64, copy=False)
         # Cells in ascending order of the scores, ranks from the top.
-        share = -np.diff(_soft_rank(prefix(held[::-1])[::-1], self.b))
+        share = -np.diff(soft_rank(prefix(held[::-1])[::-1], self.b))
         share = np.divide(share, held, out=np.zeros(n_cells), where=held > 0)
         for rows in blocks(z.size):
             weight[rows] *= share.take(cell[rows])
@@ -226,7 +239,7 @@ class BoundWindowPairs(BoundLoss):
             for rate in (self.loss.max_fpr, self.loss.min_fpr)
         ]
         for part in parts:
-            part.held = self.held
+            part.norm = self.norm
         return parts[0], parts[1]
 
     def has(self, method: str) -> bool:
@@ -234,52 +247,60 @@ class BoundWindowPairs(BoundLoss):
         return super().has(method) and not (method in ("split", "curvature") and self.loss.surrogate == "sigmoid")
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
-        """Sample pairs by their second derivative, and pairs of negatives at the end of the window.
+        """Sample pairs by their second derivative, and pairs of rows of one class at the end of its selection.
 
         The selection of negatives has a kink where the score equals that of rank ``b``; its curvature is the density of
-        negatives there times their covariance, which is half the mean outer product of their differences.
+        negatives there times their covariance, which is half the mean outer product of their differences. The selection
+        of positives with ``min_tpr > 0`` has the same kink.
         """
         if not self.has("curvature"):
             return super().curvature(scores, count, width)
         s = self._checked(scores)
-        pos = s[self.positive]
-        pieces = self._pieces(s, width if self.has_kinks else 0.0)
+        width = width if self.has_kinks else 0.0
+        selected, pieces = self.lowest.select(s, width), self._pieces(s, width)
+        pos = s[selected.rows]
         inside = prefix(pieces.window_row_weights())
         low, high = _bend_range(self.loss.surrogate)
         bands = [np.searchsorted(-pieces.row_score, self.loss.scale * end - pos, side="left") for end in (low, high)]
-        i, j, mass = sample_bands(self.positive_weight, bands[0], bands[1], inside, count)
-        unit = self.m * self.held * self.loss.scale**2 * max(i.size, 1)
+        i, j, mass = sample_bands(selected.weight, bands[0], bands[1], inside, count)
+        unit = self.norm * self.loss.scale**2 * max(i.size, 1)
         bend = _second_derivative(self.loss.surrogate, (pieces.row_score[j] - pos[i]) / self.loss.scale)
-        pairs = Pairs(self.positive[i], pieces.rows[j], bend * (mass / unit))
-        if not self.has_kinks:
-            return pairs
-        at_end = self._selection_pairs(s, float(pieces.score[pieces.stop - 1]), width, max(count // 2, 1))
-        return Pairs(*(np.concatenate(column) for column in zip(pairs, at_end, strict=True)))
+        parts = [Pairs(selected.rows[i], pieces.rows[j], bend * (mass / unit))]
+        if self.has_kinks and self.b < self.n:
+            end = float(pieces.score[pieces.stop - 1])
+            slope = selected.weight @ _slope(self.loss.surrogate, (end - pos) / self.loss.scale)
+            parts.append(self._selection_pairs(s, self.negative, end, float(slope), width, max(count // 2, 1)))
+        if self.has_kinks and self.lowest.is_part:
+            end = float(pos.max())
+            slope = pieces.weight @ _slope(self.loss.surrogate, (pieces.score - end) / self.loss.scale)
+            parts.append(self._selection_pairs(s, self.positive, end, float(slope), width, max(count // 2, 1)))
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def _selection_pairs(self, s: Array, end: float, width: float, count: int) -> Pairs:
-        """Sample pairs of negatives close to the end of the window."""
-        pos = s[self.positive]
-        spread = float(np.sqrt(pos.var() + s[self.negative].var()))
+    def _selection_pairs(self, s: Array, rows: Index, end: float, slope: float, width: float, count: int) -> Pairs:
+        """Sample pairs of rows of one class close to the end of its selection.
+
+        ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
+        """
+        spread = float(np.sqrt(s[self.positive].var() + s[self.negative].var()))
         half = max(0.2 * spread, width / 2)
-        band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
+        band = rows[np.abs(s[rows] - end) < half]
         if band.size < 2:
             return no_pairs()
         band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
         line = prefix(self.weight[band])
         drawn = band[systematic(line, count)]
-        slope = _slope(self.loss.surrogate, (end - pos) / self.loss.scale)
-        jump = float(self.positive_weight @ slope) / (self.m * self.held * self.loss.scale)
+        jump = slope / (self.norm * self.loss.scale)
         partner = np.roll(drawn, int(0.6180339887498949 * count))
         return Pairs(drawn, partner, np.full(count, jump * line[-1] / (4 * half * count)))
 
-    def _rows(self, pieces: Pieces, of_positives: Array, of_pieces: Array, unit: float) -> Array:
-        """Return one coefficient per row, from sums per positive and per piece in the window."""
-        norm = self.m * self.held * unit
+    def _rows(self, pieces: Pieces, selected: Selected, of_positives: Array, of_pieces: Array, unit: float) -> Array:
+        """Return one coefficient per row, from sums per selected positive and per piece in the window."""
+        norm = self.norm * unit
         inside = np.zeros(pieces.score.size)
         inside[pieces.start : pieces.stop] = pieces.weight[pieces.start : pieces.stop] * of_pieces / norm
         return self._scatter(
-            self.positive,
-            self.positive_weight * of_positives / norm,
+            selected.rows,
+            selected.weight * of_positives / norm,
             pieces.rows,
             pieces.row_coefficients(inside),
         )
@@ -288,15 +309,16 @@ class BoundWindowPairs(BoundLoss):
         self, scores: ArrayLike, *, value: bool = False, bend: bool = False, width: float = 0.0
     ) -> tuple[Pieces, _Sums]:
         s = self._checked(scores)
-        pieces = self._pieces(s, width)
+        selected, pieces = self.lowest.select(s, width), self._pieces(s, width)
         inside = slice(pieces.start, pieces.stop)
-        pos, neg = s[self.positive] / self.loss.scale, pieces.score[inside] / self.loss.scale
+        pos, neg = s[selected.rows] / self.loss.scale, pieces.score[inside] / self.loss.scale
         if self.loss.surrogate == "squared_hinge":
-            return pieces, _squared_hinge_sums(pos, neg, self.positive_weight, pieces.weight[inside])
-        sums = SoftplusSums(pos, neg, self.positive_weight, pieces.weight[inside])
+            return pieces, _squared_hinge_sums(pos, neg, selected, pieces.weight[inside])
+        sums = SoftplusSums(pos, neg, selected.weight, pieces.weight[inside])
         order = _SMOOTH[self.loss.surrogate]
         bend = bend and order == 0
         return pieces, _Sums(
+            selected,
             sums.of_positives(order) if value else None,
             sums.of_positives(order + 1),
             sums.of_negatives(order + 1),
@@ -308,13 +330,7 @@ class BoundWindowPairs(BoundLoss):
         if not self.loss.soft_tail:
             return cut(s, self, self.a, self.b, width=width)
         pieces = cut(s, self, 0.0, self.n)
-        return replace(pieces, weight=np.diff(_soft_rank(prefix(pieces.weight), self.b)))
-
-
-def _soft_rank(rank: Array, b: float) -> Array:
-    """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
-    total: Array = np.minimum(rank, b) + b * np.log(np.maximum(rank, b) / b)
-    return total
+        return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
 
 
 def _slope(surrogate: str, x: Array) -> Array:
@@ -331,16 +347,17 @@ def _bend_range(surrogate: str) -> tuple[float, float]:
     return (-_FLAT, _FLAT) if surrogate == "logistic" else (-np.inf, 1.0)
 
 
-def _squared_hinge_sums(pos: Array, neg: Array, pos_weight: Array, neg_weight: Array) -> _Sums:
+def _squared_hinge_sums(pos: Array, neg: Array, selected: Selected, neg_weight: Array) -> _Sums:
     """Return the sums for the squared hinge, from the first three moments of the active negatives of each positive."""
     # Margins 1 - s_i + z_j = gap_i + depth_j, with both measured from a common origin.
     origin = neg[0]
     gap, depth = 1.0 - (pos - origin), neg - origin
     active = np.searchsorted(-neg, 1.0 - pos, side="left")
     zeroth, first, second = (prefix(neg_weight * depth**power)[active] for power in range(3))
-    reached = charged(active, pos_weight, neg.size)
-    reached_gap = charged(active, pos_weight * gap, neg.size)
+    reached = charged(active, selected.weight, neg.size)
+    reached_gap = charged(active, selected.weight * gap, neg.size)
     return _Sums(
+        selected,
         gap**2 * zeroth + 2 * gap * first + second,
         2 * (gap * zeroth + first),
         2 * (reached_gap + depth * reached),

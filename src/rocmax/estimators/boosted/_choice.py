@@ -10,7 +10,8 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from rocmax._validate import CHECKING, TrainingSet
 from rocmax.estimators._splits import Split
-from rocmax.estimators.boosted._search import Candidate, Choice, Folds, Plan, best_choice
+from rocmax.estimators.boosted._search import Candidate, Choice, Folds, Plan, best_choice, has_floor
+from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import Measure
 
 AUTO = "auto"
@@ -26,7 +27,7 @@ _SEARCH_RATE = 0.1
 # Upper limit of the total shrinkage, learning rate times number of rounds.
 _MOST_SHRINKAGE = 25.0
 # Largest FPR for which the window objective, which concentrates on the top 5 % of the negatives, is tried.
-_WINDOW_LIMIT = 0.1
+_WINDOW_LIMIT, _WINDOW_FPR = 0.1, 0.05
 # The window objective starts after this share of the rounds that the logistic loss needs, and has this multiple of
 # them at most.
 _WARM_UP, _WINDOW_ROUNDS = 0.25, 2.0
@@ -115,6 +116,19 @@ def choose(
     return window if objective == "window" or candidate.score > max(other.score for other in tried) else best
 
 
+def window_loss(measure: Measure) -> Loss | None:
+    """Return the loss of the window objective above a true-positive rate; None for the default."""
+    if not has_floor(measure):
+        return None
+    limit = _WINDOW_FPR if _is_low(measure) else 1.0
+    return WindowPairs("sigmoid", max_fpr=limit, soft_tail=True, scale=2.0, min_tpr=measure.params["min_tpr"])
+
+
 def _is_narrow(measure: Measure) -> bool:
+    """Return whether a measure depends on low false-positive or high true-positive rates only."""
+    return has_floor(measure) or _is_low(measure)
+
+
+def _is_low(measure: Measure) -> bool:
     """Return whether a measure depends on low false-positive rates only."""
     return measure.name in ("partial_auc", "tpr_at_fpr") and float(measure.params["max_fpr"]) <= _WINDOW_LIMIT

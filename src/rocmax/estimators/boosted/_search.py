@@ -14,6 +14,7 @@ from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet
 from rocmax.backends.boosting import DATA, TreeData, Trees, TreeSettings, window_objective
 from rocmax.estimators._splits import Split
+from rocmax.losses import Loss
 from rocmax.measures import Measure
 from rocmax.metrics.areas import partial_auc, roc_auc
 from rocmax.metrics.curve import score_blocks
@@ -25,6 +26,9 @@ Score = Callable[[Bools, Array, "Array | None"], float]
 # depends on more rows than the window itself, and selects about as well.
 _WINDOW_SHARES = (0.1, 0.2, 0.5, 1.0)
 _LEAST_WINDOW = 0.1
+# Above a true-positive rate, it is averaged over ranges of the rates that are larger by these factors, as few positives
+# are above the rate.
+_FLOOR_MULTIPLES = (1, 2, 5)
 # Rounds between two evaluations, evaluations in a moving average, and rounds without a better score after which a
 # candidate is given up.
 _STEP, _AVERAGED, _PATIENCE = 10, 5, 100
@@ -36,15 +40,23 @@ def selection_score(measure: Measure) -> Score:
     """Return the score by which candidates are compared: a smooth relative of the measure.
 
     For the partial AUC and the TPR at an FPR, it is the mean of the partial AUC from 0 to 0.1, 0.2, 0.5 and 1 times the
-    largest FPR, or 0.1 if that is larger. For the AUC and the G-mean, it is the AUC; for the precision at k, the
+    largest FPR, or 0.1 if that is larger. Above a TPR, it is the mean over 1, 2 and 5 times the range of TPRs. For the
+    AUC and the G-mean, it is the AUC; for the precision at k, the
     break-even point and F-beta, the average precision.
     """
+    if has_floor(measure):
+        return lambda y, s, w: _mean_above_tpr(y, s, w, measure)
     if measure.name in ("partial_auc", "tpr_at_fpr"):
         top = max(_LEAST_WINDOW, float(measure.params["max_fpr"]))
         return lambda y, s, w: _mean_partial_auc(y, s, w, top)
     if measure.name in ("roc_auc", "g_mean"):
         return lambda y, s, w: float(roc_auc(score_blocks(y, s, w, True).curve()))
     return lambda y, s, w: float(average_precision_score(y, s, sample_weight=w))
+
+
+def has_floor(measure: Measure) -> bool:
+    """Return whether a measure is the partial AUC above a true-positive rate."""
+    return measure.name == "partial_auc" and measure.params["min_tpr"] > 0
 
 
 def _mean_partial_auc(y: Bools, scores: Array, weight: Array | None, top: float) -> float:
@@ -59,8 +71,15 @@ def _mean_partial_auc(y: Bools, scores: Array, weight: Array | None, top: float)
     )
 
 
+def _mean_above_tpr(y: Bools, scores: Array, weight: Array | None, measure: Measure) -> float:
+    curve = score_blocks(y, scores, weight, True).curve()
+    limit, height = max(_LEAST_WINDOW, measure.params["max_fpr"]), 1.0 - measure.params["min_tpr"]
+    floors = [max(0.0, 1.0 - multiple * height) for multiple in _FLOOR_MULTIPLES]
+    return float(np.mean([partial_auc(curve, max_fpr=limit, min_tpr=floor) for floor in floors]))
+
+
 class Plan(NamedTuple):
-    """What is fixed for all candidates: engine, columns, learning rate and limits."""
+    """What is fixed for all candidates: engine, columns, learning rate, limits and the loss of the window objective."""
 
     engine: str
     categorical: list[int]
@@ -71,6 +90,7 @@ class Plan(NamedTuple):
     max_rounds: int
     subsample: bool
     seed: int
+    loss: Loss | None = None
 
     def data(self, data: TrainingSet, rows: Any = slice(None)) -> TreeData:
         """Return some rows of the training set in the format of the engine."""
@@ -87,7 +107,7 @@ class Plan(NamedTuple):
 
     def start(self, rows: TreeData, max_leaf_nodes: int, warm_up: int | None, seed: int) -> Trees:
         """Return an ensemble without trees, for the logistic loss or, with ``warm_up``, the window objective."""
-        objective = None if warm_up is None else window_objective(rows.positive, rows.weight, warm_up)
+        objective = None if warm_up is None else window_objective(rows.positive, rows.weight, warm_up, self.loss)
         settings = TreeSettings(max_leaf_nodes, self.learning_rate, seed, self.subsample)
         return rows.start(settings, objective)
 

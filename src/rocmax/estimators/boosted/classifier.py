@@ -41,6 +41,7 @@ from rocmax.estimators.boosted._choice import (
     refinement,
     search_rate,
     untried,
+    window_loss,
 )
 from rocmax.estimators.boosted._limits import check_limits, check_splits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
@@ -61,7 +62,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     2. With ``objective="auto"`` and a measure of low false-positive rates, the same trees are grown with an objective
        for the top of the ranking: after a quarter of the rounds, the logistic loss is replaced by a sigmoid of the
        score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
-       if its held-out score is higher.
+       if its held-out score is higher. Above a true-positive rate, the positives count less the higher they rank.
     3. ``n_models`` ensembles with different seeds, each tree on a random 80 % of the rows and columns, are fitted to
        all rows. The score is their mean.
 
@@ -252,7 +253,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(_total(data))
-        plan = self._plan(data, categories)
+        plan = self._plan(data, categories)._replace(loss=window_loss(measure))
         splits = self._splits(data)
         folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
         self.cv_results_: dict[str, list[Any]] = {

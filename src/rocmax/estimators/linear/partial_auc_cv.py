@@ -67,7 +67,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
     min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1, as in :class:`PartialAUCClassifier`.
+        Lower limit on the true-positive rate, at least 0 and below 1.
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
