@@ -62,13 +62,16 @@ def main() -> None:
     out = parser.parse_args().out
     y, scores = test_scores()
     print_table(y, scores)
-    figure, axes = plt.subplots(1, 3, figsize=(15, 5.4), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
     for ax, (name, limits) in zip(axes, CORNERS.items(), strict=True):
         display = PartialROCDisplay.from_predictions(y, scores, n_resamples=0, inset=False, ax=ax, **limits)
         for line, values in zip(display.lines_, scores.values(), strict=True):
             line.set_label(f"{line.get_label()}: {partial_auc_score(y, values, **limits):.3f}")
+        # The part itself, with a margin of a fifth on the side of each limit.
+        bottom = limits.get("min_tpr", 0.0)
+        ax.set(xlim=(0, min(1.0, 1.2 * limits["max_fpr"])), ylim=(max(0.0, 1 - 1.2 * (1 - bottom)), 1), title=name)
+        ax.set_aspect("auto")
         ax.legend(loc="lower right", fontsize="small", title="area in the shaded part")
-        ax.set_title(name)
     figure.savefig(out, dpi=110)
     print(f"wrote {out}")
 
