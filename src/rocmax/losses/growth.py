@@ -13,7 +13,8 @@ and ``N`` for the new rows:
   that of the summed tables, with :math:`m'` and :math:`n'`.
 - Pairs (AUC, partial AUC from 0): pairs of :math:`S` are pairs of all rows, and :math:`b_S = \beta n_S` negatives may
   be in a window of :math:`b'`, so :math:`m' b' R' \ge m_S b_S R_S`. Pairs with a new row are excluded: they would have
-  to use the same negatives in the window, which a cut does not record.
+  to use the same negatives in the window, which a cut does not record. Above a true-positive rate, the numbers of
+  compared positives replace :math:`m'` and :math:`m_S`.
 
 Cuts of the first two kinds remain nearly tight if the new optimum is close to the previous one. Cuts of the third kind
 become weaker by the share of the new pairs; these losses allow Newton steps, which depend little on the cuts.

@@ -16,6 +16,8 @@ LOSSES = {
     "roc_auc": PairwiseHinge(),
     "partial_auc": PartialAUCTight(0.0, 0.3),
     "narrow": PartialAUCTight(0.0, 0.07),
+    "above a TPR": PartialAUCTight(0.0, 1.0, 0.6),
+    "corner": PartialAUCTight(0.0, 0.3, 0.5),
     "precision_at_k": PrecisionAtK(0.2),
     "large k": PrecisionAtK(0.8),
     "break_even_point": BreakEven(),
