@@ -338,7 +338,7 @@ def test_the_memory_is_changed_in_place():
 
 def test_the_parameters_are_shown():
     assert repr(PartialAUCLoss(0.0, 0.01, memory=8)) == (
-        "PartialAUCLoss(min_fpr=0.0, max_fpr=0.01, surrogate='ramp', width=None, margin=None, memory=8)"
+        "PartialAUCLoss(min_fpr=0.0, max_fpr=0.01, min_tpr=0.0, surrogate='ramp', width=None, margin=None, memory=8)"
     )
 
 
