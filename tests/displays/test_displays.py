@@ -89,6 +89,32 @@ def test_several_models_a_given_axis_and_no_bands(problem):
     assert PartialROCDisplay(display.curves, max_fpr=0.9).plot(inset=True, scale="log").inset_.get_xscale() == "log"
 
 
+def test_the_corner_is_shaded_and_enlarged(problem):
+    X, y = problem
+    scores = X[:, 0]
+    options = {"pos_label": "fraud", "n_resamples": 0}
+
+    def shaded(ax):
+        return [collection.get_datalim(ax.transData).extents.tolist() for collection in ax.collections]
+
+    corner = PartialROCDisplay.from_predictions(y, scores, min_tpr=0.8, max_fpr=0.2, **options)
+    assert shaded(corner.ax_) == [pytest.approx([0.0, 0.8, 0.2, 1.0])]
+    assert (corner.inset_.get_xlim(), corner.inset_.get_ylim()) == ((0, 0.2), (0.8, 1))
+    above = PartialROCDisplay.from_predictions(y, scores, min_tpr=0.9, **options)
+    assert shaded(above.ax_) == [pytest.approx([0.0, 0.9, 1.0, 1.0])]
+    assert above.inset_.get_ylim() == (0.9, 1)
+    wide = PartialROCDisplay.from_predictions(y, scores, min_tpr=0.5, max_fpr=0.5, **options)
+    assert wide.inset_ is None
+    model = LogisticRegression().fit(X, y)
+    same = PartialROCDisplay.from_estimator(model, X, y, min_tpr=0.8, **options)
+    assert (same.min_tpr, same.max_fpr) == (0.8, 1.0)
+    results = cross_validate(model, X, y, cv=3, return_estimator=True, return_indices=True)
+    folds = PartialROCDisplay.from_cv_results(results, X, y, min_tpr=0.8, max_fpr=0.3, pos_label="fraud")
+    assert folds.min_tpr == 0.8
+    with pytest.raises(ValueError, match="min_tpr must be at least 0 and below 1; got 1"):
+        PartialROCDisplay.from_predictions(y, scores, min_tpr=1.0, **options)
+
+
 def test_folds(problem):
     X, y = problem
     results = cross_validate(LogisticRegression(), X, y, cv=4, return_estimator=True, return_indices=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from oracles.corners import auc_of_selected_rows, isic_2024, mean_over_pairs
@@ -257,3 +258,18 @@ def test_the_measure_has_a_floor(params, title):
     assert measure.title == title
     y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
     assert measure.score(y, s) == partial_auc_score(y, s, **params)
+
+
+def test_scorers_and_paired_tests_take_the_floor():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    y = (X[:, 0] + np.random.default_rng(1).normal(size=300) > 1).astype(int)
+    model = LogisticRegression().fit(X, y)
+    good, poor = model.decision_function(X), X[:, 1]
+    limits = {"min_tpr": 0.7, "max_fpr": 0.9}
+    scorer = metrics.make_scorer("partial_auc", **limits)
+    assert scorer(model, X, y) == partial_auc_score(y, good, **limits)
+    result = metrics.bootstrap_test("partial_auc", y, good, poor, n_resamples=200, random_state=0, **limits)
+    expected = partial_auc_score(y, good, **limits) - partial_auc_score(y, poor, **limits)
+    assert result.difference == pytest.approx(expected, **exactly)
+    assert result.low < result.difference < result.high
+    assert result.pvalue < 0.05

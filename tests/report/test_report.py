@@ -22,7 +22,8 @@ from rocmax.data import DataError
 from rocmax.metrics.curve import score_blocks
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
-from rocmax.report._curves import hull
+from rocmax.report._content import RankedModel
+from rocmax.report._curves import hull, roc_plots
 from rocmax.report._sections import by_segment, score_groups
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.reporting import segments_of
@@ -77,6 +78,36 @@ def test_a_floor_on_the_true_positive_rate():
     assert "Range of interest: true-positive rates of at least 80 %" in page
     fpr = 1 - metrics.tpr_at_fpr(~data.positive, -models[0].scores, max_fpr=0.2)
     assert f"<strong>{100 * fpr:.3g} %</strong>" in page
+
+
+def test_a_corner_is_measured_tested_and_enlarged():
+    models, data = entries(window=(0.0, 0.5))
+    data = replace(data, min_tpr=0.6)
+    limits = {"max_fpr": 0.5, "min_tpr": 0.6}
+    page = html.unescape(render([replace(model, min_tpr=0.6) for model in models], data))
+    for model in models:
+        assert f"{metrics.partial_auc_score(data.positive, model.scores, **limits):.4f}" in page
+        assert f"{metrics.fpr_at_tpr(data.positive, model.scores, min_tpr=0.6):.4f}" in page
+    result = metrics.delong_test(data.positive, models[0].scores, models[1].scores, **limits)
+    assert "partial AUC, TPR >= 0.6, FPR 0 to 0.5, DeLong" in page
+    assert f"{result.difference:+.4f}" in page
+    assert "TPR >= 60 %" in page
+    # The thresholds of these models find fewer rows than required.
+    assert page.count("below the limit") == 2
+    plot = roc_plots(
+        [RankedModel(m, score_blocks(data.positive, m.scores), np.unique(m.scores)[::-1]) for m in models], data
+    )[1][1]
+    for line in plot["lines"]:
+        x, y = np.array([point.split() for point in line["d"][1:].split("L")], dtype=float).T
+        assert y.max() <= plot["bottom"] + 0.05
+        assert x.max() <= plot["right"] + 0.05
+
+
+def test_curves_outside_the_corner_have_no_delong_test():
+    models, data = entries(window=(0.0, 0.01))
+    page = html.unescape(render(models, replace(data, min_tpr=0.95)))
+    assert "partial AUC, TPR >= 0.95, FPR 0 to 0.01, bootstrap" in page
+    assert "partial AUC, TPR >= 0.95, FPR 0 to 0.01, DeLong" not in page
 
 
 def test_the_verdict_is_the_true_positive_rate_with_its_interval():

@@ -26,9 +26,12 @@ TargetName = Annotated[str | None, typer.Option("--target", help="Name of the co
 Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
 MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
 MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
+MinTPR = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Required true-positive rate, which the threshold reaches.")
+]
 MeasureName = Annotated[
     str | None,
-    typer.Option("--measure", help="roc_auc, partial_auc (default with --max-fpr), tpr_at_fpr or break_even_point."),
+    typer.Option("--measure", help="roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point."),
 ]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
 Drop = Annotated[list[str] | None, typer.Option(help="Column to ignore; may be given several times.")]
@@ -80,6 +83,7 @@ def fit(
     positive: Positive = None,
     max_fpr: MaxFPR = 1.0,
     min_fpr: MinFPR = 0.0,
+    min_tpr: MinTPR = 0.0,
     measure: MeasureName = None,
     model: Annotated[
         str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
@@ -108,6 +112,7 @@ def fit(
             positive=positive,
             max_fpr=max_fpr,
             min_fpr=min_fpr,
+            min_tpr=min_tpr,
             measure=measure,
             model=model,
             tune=tune,
@@ -194,7 +199,8 @@ def evaluate(
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
     limit = "" if at["max_fpr"] is None else f" (limit {at['max_fpr']:g})"
-    say(f"at the threshold: TPR {at['tpr']:.4f}, FPR {at['fpr']:.4f}{limit}, precision {precision}")
+    floor = "" if at["min_tpr"] is None else f" (at least {at['min_tpr']:g})"
+    say(f"at the threshold: TPR {at['tpr']:.4f}{floor}, FPR {at['fpr']:.4f}{limit}, precision {precision}")
 
 
 @app.command()
@@ -205,6 +211,7 @@ def compare(
     positive: Positive = None,
     max_fpr: MaxFPR = 1.0,
     min_fpr: MinFPR = 0.0,
+    min_tpr: MinTPR = 0.0,
     measure: MeasureName = None,
     models: Annotated[
         str | None,
@@ -236,6 +243,7 @@ def compare(
             positive=positive,
             max_fpr=max_fpr,
             min_fpr=min_fpr,
+            min_tpr=min_tpr,
             measure=measure,
             tune=tune,
             drop=drop or [],
@@ -309,9 +317,12 @@ def _show_fit(fitted: Any, out: Path) -> None:
     say(tuning_text(facts["tuning"]))
     title = _title(facts["measure"], result)
     say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the held-out rows")
-    if facts["max_fpr"] < 1:
+    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
+        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
+        if facts["min_tpr"] > 0:
+            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
         kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
-        say(f"threshold for at most {100 * facts['max_fpr']:g} % of false positives{kept}: {fitted.threshold:.6g}")
+        say(f"threshold for {limit}{kept}: {fitted.threshold:.6g}")
     say(f"model: {out}")
 
 

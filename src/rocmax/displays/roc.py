@@ -1,4 +1,4 @@
-"""Display of ROC curves with a range of false-positive rates."""
+"""Display of ROC curves with a range of rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._response import class_scores
 from rocmax._typing import Array
-from rocmax._window import check_window
+from rocmax._window import check_floor, check_window
 from rocmax.displays._figure import STYLES, new_axes
 from rocmax.metrics.bootstrap import check_level
 from rocmax.metrics.curve import Curve, score_blocks
@@ -30,7 +30,9 @@ class RocBand(NamedTuple):
 
 
 class PartialROCDisplay:
-    """ROC curves with confidence bands and a range of false-positive rates, which is shaded and enlarged in an inset.
+    """ROC curves with confidence bands and a range of rates, which is shaded and enlarged in an inset.
+
+    The range is limited by two false-positive rates, by a true-positive rate, or by both, which is a corner.
 
     Use :meth:`from_predictions`, :meth:`from_estimator` or :meth:`from_cv_results` to create a display.
 
@@ -42,6 +44,8 @@ class PartialROCDisplay:
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1.
     pos_label : int, float, bool or str, default=None
         Label of the positive class, for the axes.
 
@@ -69,12 +73,20 @@ class PartialROCDisplay:
     """
 
     def __init__(
-        self, curves: list[RocBand], *, min_fpr: float = 0.0, max_fpr: float = 1.0, pos_label: Any = None
+        self,
+        curves: list[RocBand],
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 1.0,
+        min_tpr: float = 0.0,
+        pos_label: Any = None,
     ) -> None:
         check_window(min_fpr, max_fpr)
+        check_floor(min_tpr)
         self.curves = curves
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
         self.pos_label = pos_label
 
     @classmethod
@@ -85,6 +97,7 @@ class PartialROCDisplay:
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 1.0,
+        min_tpr: float = 0.0,
         n_resamples: int = 500,
         confidence_level: float = 0.95,
         random_state: int | np.random.Generator | None = None,
@@ -106,6 +119,8 @@ class PartialROCDisplay:
             Lower end of the range of false-positive rates.
         max_fpr : float, default=1.0
             Upper end of the range of false-positive rates.
+        min_tpr : float, default=0.0
+            Lower limit on the true-positive rate.
         n_resamples : int, default=500
             Number of resamples of the stratified bootstrap for the bands; 0 for no bands.
         confidence_level : float, default=0.95
@@ -140,7 +155,7 @@ class PartialROCDisplay:
             low, high = np.quantile(drawn, [tail, 1 - tail], axis=0) if n_resamples else np.empty((2, 0))
             curve = blocks.curve()
             curves.append(RocBand(label, curve.fp / curve.n, curve.tp / curve.m, grid, low, high))
-        return cls(curves, min_fpr=min_fpr, max_fpr=max_fpr, pos_label=pos_label).plot(ax, **options)
+        return cls(curves, min_fpr=min_fpr, max_fpr=max_fpr, min_tpr=min_tpr, pos_label=pos_label).plot(ax, **options)
 
     @classmethod
     def from_estimator(
@@ -179,6 +194,7 @@ class PartialROCDisplay:
         *,
         min_fpr: float = 0.0,
         max_fpr: float = 1.0,
+        min_tpr: float = 0.0,
         pos_label: Any = None,
         name: str = "mean of the folds",
         ax: Any = None,
@@ -198,6 +214,8 @@ class PartialROCDisplay:
             Lower end of the range of false-positive rates.
         max_fpr : float, default=1.0
             Upper end of the range of false-positive rates.
+        min_tpr : float, default=0.0
+            Lower limit on the true-positive rate.
         pos_label : object, default=None
             Label of the positive class. If None, the larger label is used.
         name : str, default="mean of the folds"
@@ -225,7 +243,7 @@ class PartialROCDisplay:
         mean, spread = np.mean(heights, axis=0), np.std(heights, axis=0, ddof=1)
         low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
         curve = RocBand(name, np.append(0.0, grid), np.append(0.0, mean), grid, low, high)
-        return cls([curve], min_fpr=min_fpr, max_fpr=max_fpr, pos_label=pos_label).plot(ax, **options)
+        return cls([curve], min_fpr=min_fpr, max_fpr=max_fpr, min_tpr=min_tpr, pos_label=pos_label).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, inset: bool | None = None, scale: str = "linear") -> PartialROCDisplay:
         """Plot the display.
@@ -235,7 +253,7 @@ class PartialROCDisplay:
         ax : matplotlib.axes.Axes, default=None
             Axes to plot on. If None, a new figure is created.
         inset : bool, default=None
-            Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of the axis.
+            Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of either axis.
         scale : {"linear", "log"}, default="linear"
             Scale of the false-positive rates in the inset.
 
@@ -254,7 +272,7 @@ class PartialROCDisplay:
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="False-positive rate", ylabel=f"True-positive rate{positive}")
         ax.set_aspect("equal")
         self.inset_ = None
-        if inset or (inset is None and self.max_fpr - self.min_fpr <= 1 / 3):
+        if inset or (inset is None and min(self.max_fpr - self.min_fpr, 1 - self.min_tpr) <= 1 / 3):
             self.inset_ = self._enlarge(ax, scale)
         place = "upper center" if self.inset_ is not None else "lower right"
         anchor = {"bbox_to_anchor": (0.5, 1.02 + 0.07 * len(self.curves))} if self.inset_ is not None else {}
@@ -262,8 +280,10 @@ class PartialROCDisplay:
         return self
 
     def _draw(self, ax: Any) -> list[Any]:
-        if (self.min_fpr, self.max_fpr) != (0.0, 1.0):
-            ax.axvspan(self.min_fpr, self.max_fpr, color="#F0E442", alpha=0.3, linewidth=0, zorder=0)
+        if (self.min_fpr, self.max_fpr, self.min_tpr) != (0.0, 1.0, 0.0):
+            ax.fill_between(
+                (self.min_fpr, self.max_fpr), self.min_tpr, 1.0, color="#F0E442", alpha=0.3, linewidth=0, zorder=0
+            )
         lines = []
         for number, curve in enumerate(self.curves):
             color, dashes = STYLES[number % len(STYLES)]
@@ -273,7 +293,7 @@ class PartialROCDisplay:
         return lines
 
     def _enlarge(self, ax: Any, scale: str) -> Any:
-        """Draw the range of false-positive rates again in an inset below the curves."""
+        """Draw the range again in an inset below the curves."""
         inset = ax.inset_axes((0.42, 0.09, 0.55, 0.5))
         self._draw(inset)
         start = self.min_fpr
@@ -281,16 +301,20 @@ class PartialROCDisplay:
             steps = min(curve.fpr[curve.fpr > 0].min() for curve in self.curves)
             start = max(start, min(steps, self.max_fpr / 10))
             inset.set_xscale("log")
+        inset.set(xlim=(start, self.max_fpr), ylim=(self.min_tpr, 1.0 if self.min_tpr > 0 else self._top()))
+        inset.tick_params(labelsize="small")
+        ax.indicate_inset_zoom(inset, edgecolor="0.4")
+        return inset
+
+    def _top(self) -> float:
+        """Return the height of the highest band or curve in the range of false-positive rates, with a margin."""
         top = max(
             float(np.max(curve.high[curve.grid <= self.max_fpr], initial=0.0))
             if curve.high.size
             else float(np.interp(self.max_fpr, curve.fpr, curve.tpr))
             for curve in self.curves
         )
-        inset.set(xlim=(start, self.max_fpr), ylim=(0, min(1.0, 1.05 * top) or 1.0))
-        inset.tick_params(labelsize="small")
-        ax.indicate_inset_zoom(inset, edgecolor="0.4")
-        return inset
+        return min(1.0, 1.05 * top) or 1.0
 
 
 def _grid(max_fpr: float) -> Array:

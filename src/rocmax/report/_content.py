@@ -33,6 +33,7 @@ class ReportModel:
     max_fpr: float | None = None
     feature_value: str = "weight"
     probabilities: Array | None = None
+    min_tpr: float | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def roc_plots(models: list[RankedModel], data: TestData) -> list[tuple[Axes, dic
         bands = [_band(model, data, grid) for model in models]
         low = min(float(band[0].min()) for band in bands)
         high = max(float(band[1].max()) for band in bands)
-        axes = Axes("Range of interest", FPR, TPR, data.window, _fitting(low, high, data.min_tpr))
+        heights = (data.min_tpr, 1.0) if data.min_tpr > 0 else _fitting(low, high)
+        axes = Axes("Range of interest", FPR, TPR, data.window, heights)
         plots.append(_roc_plot(axes, models, data))
     return plots
 
@@ -90,9 +91,8 @@ def _has_range(data: TestData) -> bool:
     return data.window != (0.0, 1.0) or data.min_tpr > 0
 
 
-def _fitting(low: float, high: float, min_tpr: float) -> tuple[float, float]:
+def _fitting(low: float, high: float) -> tuple[float, float]:
     """Return a range of the y-axis that fits the curves, in steps of 10 % and at least 20 % wide."""
-    low = min(low, min_tpr) if min_tpr > 0 else low
     bottom, top = np.floor(10 * low - 1e-9) / 10, np.ceil(10 * high + 1e-9) / 10
     bottom, top = max(0.0, float(bottom)), min(1.0, float(top))
     return (bottom, top) if top - bottom >= 0.2 - 1e-9 else (max(0.0, top - 0.2), max(top, 0.2))
@@ -100,11 +100,12 @@ def _fitting(low: float, high: float, min_tpr: float) -> tuple[float, float]:
 
 def _roc_plot(axes: Axes, models: list[RankedModel], data: TestData) -> tuple[Axes, dict[str, Any]]:
     grid = np.linspace(*axes.x_range, N_GRID)
-    lines, bands, ends_at = [], [], []
+    lines, bands, ends_at, floor = [], [], [], axes.y_range[0]
     for number, model in enumerate(models):
         curve = model.blocks.curve()
         low, high = _band(model, data, grid)
-        bands.append({"d": axes.area(grid, low, high), "color": number % len(DASHES)})
+        band = axes.area(grid, np.maximum(low, floor), np.maximum(high, floor))
+        bands.append({"d": band, "color": number % len(DASHES)})
         fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
         inside = (fpr >= axes.x_range[0]) & (fpr <= axes.x_range[1])
         ends = np.array(axes.x_range)
@@ -113,12 +114,23 @@ def _roc_plot(axes: Axes, models: list[RankedModel], data: TestData) -> tuple[Ax
         right = float(np.interp(ends[1], fpr, tpr))
         x = np.concatenate((ends[:1], fpr[inside], ends[1:]))
         y = np.concatenate(([left], tpr[inside], [right]))
-        lines.append(_line(axes, model, number, x, y))
-        ends_at.append(right)
+        lines.append(_line(axes, model, number, *_above(x, y, floor)))
+        ends_at.append(max(right, floor))
     labels = _labels(axes, [(line["name"], line["color"], end) for line, end in zip(lines, ends_at, strict=True)])
     start, end = axes.x_range
     guess = _guess(axes, (start, start), (end, end)) if axes.y_range[0] <= start else None
     return axes, {**axes.frame(), "lines": lines, "bands": bands, "labels": labels, "guess": guess}
+
+
+def _above(x: Array, y: Array, floor: float) -> tuple[Array, Array]:
+    """Return the part of a curve from the point where it reaches a height; its end at that height if it does not."""
+    first = int(np.searchsorted(y, floor))
+    if first == 0:
+        return x, y
+    if first == y.size:
+        return x[-1:], np.array([floor])
+    entry = np.interp(floor, y[first - 1 : first + 1], x[first - 1 : first + 1])
+    return np.append(entry, x[first:]), np.append(floor, y[first:])
 
 
 def _band(model: RankedModel, data: TestData, grid: Array) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ def sliders(models: list[RankedModel], data: TestData) -> dict[str, Any]:
         "floors": floors,
         "start": int(np.argmin(np.abs(np.array(limits) - limit))),
         "floor_start": int(np.argmin(np.abs(np.array(floors) - floor))),
-        "by_floor": data.min_tpr > 0 and data.window[1] == 1.0,
+        "by_floor": data.min_tpr > 0,
         "positives": data.n_positive,
         "negatives": data.n_negative,
         "positive_label": data.positive_label,

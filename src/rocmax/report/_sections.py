@@ -40,9 +40,8 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
         results = [("AUC, DeLong", metrics.delong_test(*pair))]
         chosen = _range_measures(data)
         if chosen:
-            low, high = data.window
-            if holds_enough(data.n_negative, low, high):
-                results.append((f"{chosen[0].title}, DeLong", metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+            if (result := _delong(pair, data)) is not None:
+                results.append((f"{chosen[0].title}, DeLong", result))
             options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
             tested = compare_measures([(measure, {}) for measure in chosen], *pair, **options)
             results += [(f"{m.title}, bootstrap", test) for m, test in zip(chosen, tested, strict=True)]
@@ -51,25 +50,23 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
 
 
 def saved_threshold(model: ReportModel, data: TestData) -> dict[str, Any] | None:
-    """Compare the false-positive rate at the threshold of the model on the test rows with the limit."""
-    if model.max_fpr is None:
-        return None
-    fp, n = int(np.sum(model.predicted & ~data.positive)), data.n_negative
-    interval = binomtest(fp, n).proportion_ci(0.95, method="exact")
-    if interval.low > model.max_fpr:
-        verdict = "above the limit"
-    elif fp / n <= model.max_fpr:
-        verdict = "within the limit"
+    """Compare the rate that determined the threshold of the model with its limit, on the test rows."""
+    fp, tp = (int(np.sum(model.predicted & rows)) for rows in (~data.positive, data.positive))
+    if model.min_tpr is not None:
+        count, total, limit, text = tp, data.n_positive, model.min_tpr, f"TPR >= {100 * model.min_tpr:.4g} %"
+    elif model.max_fpr is not None:
+        count, total, limit, text = fp, data.n_negative, model.max_fpr, f"FPR <= {100 * model.max_fpr:.4g} %"
     else:
-        verdict = "above the limit, but not significantly"
+        return None
+    interval = binomtest(count, total).proportion_ci(0.95, method="exact")
     return {
         "name": model.name,
-        "limit": model.max_fpr,
-        "rate": fp / n,
+        "limit": text,
+        "fpr": fp / data.n_negative,
+        "tpr": tp / data.n_positive,
         "low": float(interval.low),
         "high": float(interval.high),
-        "tpr": float(np.mean(model.predicted[data.positive])),
-        "verdict": verdict,
+        "verdict": _against_limit(count / total, interval, limit, model.min_tpr is not None),
     }
 
 
@@ -84,11 +81,12 @@ def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
         for rows in (~data.positive, data.positive)
     ]
     top = 1.05 * max(float(share.max()) for share in shares)
+    has_limit = model.max_fpr is not None or model.min_tpr is not None
     axes = Axes(model.name, "Score", "Rows of the class (%)", (low, high), (0.0, top), plain_x=True)
     return {
         **axes.frame(),
         "areas": [{"d": axes.steps(edges, share), "kind": kind} for share, kind in zip(shares, "np", strict=True)],
-        "zero": round(float(axes.x(0.0)), 1) if model.max_fpr is not None and low <= 0 <= high else None,
+        "zero": round(float(axes.x(0.0)), 1) if has_limit and low <= 0 <= high else None,
         "scale": axes.scale(),
     }
 
@@ -134,11 +132,34 @@ def feature_bars(features: list[Feature]) -> list[dict[str, Any]]:
 
 
 def _range_measures(data: TestData) -> list[Measure]:
-    """Return the measures of the range of false-positive rates, if it is not [0, 1]."""
-    if data.window == (0.0, 1.0):
-        return []
+    """Return the measures of the range of interest, if it is not the whole curve."""
     low, high = data.window
-    return [find_measure("partial_auc", min_fpr=low, max_fpr=high), find_measure("tpr_at_fpr", max_fpr=high)]
+    limited, required = data.window != (0.0, 1.0), data.min_tpr > 0
+    area = find_measure("partial_auc", min_fpr=low, max_fpr=high, min_tpr=data.min_tpr)
+    return [
+        *([area] if limited or required else []),
+        *([find_measure("tpr_at_fpr", max_fpr=high)] if limited else []),
+        *([find_measure("fpr_at_tpr", min_tpr=data.min_tpr)] if required else []),
+    ]
+
+
+def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
+    """Return DeLong's test in the range of interest, or None if it has too few rows or a curve does not enter it."""
+    low, high = data.window
+    enough = holds_enough(data.n_negative, low, high, data.n_positive, data.min_tpr)
+    areas = [metrics.partial_auc_score(pair[0], s, max_fpr=high, min_tpr=data.min_tpr) for s in pair[1:]]
+    if not enough or (data.min_tpr > 0 and min(areas) == 0):
+        return None
+    return metrics.delong_test(*pair, min_fpr=low, max_fpr=high, min_tpr=data.min_tpr)
+
+
+def _against_limit(rate: float, interval: Any, limit: float, required: bool) -> str:
+    """Return whether a rate is within its limit, which is a lower one if the rate is required."""
+    if rate >= limit if required else rate <= limit:
+        return "within the limit"
+    wrong = "below the limit" if required else "above the limit"
+    sure = interval.high < limit if required else interval.low > limit
+    return wrong if sure else f"{wrong}, but not significantly"
 
 
 def _equal_groups(values: Array) -> list[NDArray[np.intp]]:

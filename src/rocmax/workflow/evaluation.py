@@ -43,7 +43,8 @@ class Evaluation:
     measures : dict of str to dict
         For each measure: "value", the limits "low" and "high" of its 95 % confidence interval, and the FPR range.
     threshold : dict
-        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision" and the limit "max_fpr".
+        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision" and the limits "max_fpr" and
+        "min_tpr".
     scores : ndarray of shape (n_rows,)
         Score of each row, above zero for the positive class.
     is_positive : ndarray of shape (n_rows,)
@@ -129,10 +130,7 @@ def score_table(
 
 def _evaluation(scored: Scored) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
-    names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
-    if facts["max_fpr"] == 1.0:
-        # Without a limit on the FPR, the measures of an FPR range add nothing to the AUC.
-        names = [name for name in names if "max_fpr" not in METRICS[name].parameters]
+    names = _measure_names(facts)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
@@ -142,6 +140,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         measures=all_measured(names, facts, positive, scored.scores),
         threshold={
             "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
+            "min_tpr": facts.get("min_tpr") or None,
             "tp": tp,
             "fp": fp,
             "tpr": tp / n_positive,
@@ -151,3 +150,13 @@ def _evaluation(scored: Scored) -> Evaluation:
         scores=scored.scores,
         is_positive=positive,
     )
+
+
+def _measure_names(facts: dict[str, Any]) -> list[str]:
+    """Return the measures to report, the one of the model first; those of a limit only if there is one."""
+    names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
+    above = bool(facts.get("min_tpr"))
+    if facts["max_fpr"] == 1.0:
+        kept = {"partial_auc"} if above else set()
+        names = [name for name in names if "max_fpr" not in METRICS[name].parameters or name in kept]
+    return [*names, "fpr_at_tpr"] if above else names

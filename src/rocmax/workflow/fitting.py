@@ -14,9 +14,9 @@ from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._messages import Message, Parameter
-from rocmax._typing import Index
+from rocmax._typing import Bools, Index
 from rocmax.data import DataError
-from rocmax.estimators import FPRThresholdClassifier
+from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
@@ -45,6 +45,7 @@ def fit_table(
     positive: Any = None,
     max_fpr: float = 1.0,
     min_fpr: float = 0.0,
+    min_tpr: float = 0.0,
     measure: str | None = None,
     model: str = "auto",
     tune: bool = True,
@@ -63,7 +64,7 @@ def fit_table(
     A fraction of the rows is held out. The model is chosen, tuned and fitted on the other rows. The model includes the
     preprocessing. For linear models, numbers are imputed and standardized, and text is one-hot encoded; for additive
     models, numbers become splines; for trees, numbers and missing values are not changed, and text becomes categories.
-    With a limit on the false-positive rate, the threshold is chosen on the held-out rows.
+    With a limit on one of the rates, the threshold is chosen on the held-out rows.
 
     Parameters
     ----------
@@ -77,13 +78,16 @@ def fit_table(
         Limit on the false-positive rate; 1 for no limit.
     min_fpr : float, default=0.0
         Lower end of the window of false-positive rates.
+    min_tpr : float, default=0.0
+        Required true-positive rate; 0 for no limit. The threshold then reaches it, also with a limit on the
+        false-positive rate, in which case the model is fitted to the corner of both.
     measure : str, default=None
         Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
         partial AUC with a limit, and the AUC without.
     model : str, default="auto"
         Name of the model:
 
-        - "linear": :class:`rocmax.AUCClassifier` without a limit on the false-positive rate. With a limit, it is
+        - "linear": :class:`rocmax.AUCClassifier` without a limit on either rate. With a limit, it is
           :class:`rocmax.PartialAUCClassifierCV` if the model is tuned for the partial AUC, and
           :class:`rocmax.PartialAUCClassifier` otherwise.
         - "additive": the same classifier on splines of each numeric column, so that the score is a sum of one function
@@ -97,7 +101,8 @@ def fit_table(
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
     confidence : float, default=None
-        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier`.
+        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
+        ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
     drop : str or sequence of str, default=()
         Columns to leave out.
     group : str, default=None
@@ -143,6 +148,7 @@ def fit_table(
     settings = check_fit(
         min_fpr=min_fpr,
         max_fpr=max_fpr,
+        min_tpr=min_tpr,
         measure=measure,
         model=model,
         confidence=confidence,
@@ -199,9 +205,7 @@ def fit_rows(training: Training, settings: FitSettings) -> Fitted:
     """Fit a model on the training rows and choose the threshold on the held-out rows."""
     labels, positive = training.target.labels, training.target.positive
     train, test = split_rows(training, settings)
-    if settings.confidence is not None:
-        # Raise the error about too few negatives before the expensive fit.
-        order_statistic(int((~training.target.is_positive[test]).sum()), settings.window[1], 1 - settings.confidence)
+    _check_enough(training.target.is_positive[test], settings)
     start = perf_counter()
     tuned = TunedPipeline(
         settings.model,
@@ -211,15 +215,30 @@ def fit_rows(training: Training, settings: FitSettings) -> Fitted:
         positive=positive,
         tune=settings.tune,
         seed=settings.seed,
+        min_tpr=settings.min_tpr,
     )
     groups = None if training.groups is None else training.groups[train]
     tuned.fit(_safe_indexing(training.X, train), labels[train], groups)
     model: Any = tuned.pipeline_
-    if settings.window != WHOLE:
-        model = FPRThresholdClassifier(
-            model, settings.window[1], confidence=settings.confidence, cv="prefit", pos_label=positive
-        ).fit(_safe_indexing(training.X, test), labels[test])
+    options: dict[str, Any] = {"confidence": settings.confidence, "cv": "prefit", "pos_label": positive}
+    if settings.min_tpr > 0:
+        model = TPRThresholdClassifier(model, settings.min_tpr, **options)
+    elif settings.window != WHOLE:
+        model = FPRThresholdClassifier(model, settings.window[1], **options)
+    if model is not tuned.pipeline_:
+        model.fit(_safe_indexing(training.X, test), labels[test])
     return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
+
+
+def _check_enough(positive: Bools, settings: FitSettings) -> None:
+    """Raise the error about too few held-out rows for a guarantee, before the expensive fit."""
+    if settings.confidence is None:
+        return
+    delta, n_positive = 1 - settings.confidence, int(positive.sum())
+    if settings.min_tpr > 0:
+        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr)
+    else:
+        order_statistic(positive.size - n_positive, settings.window[1], delta)
 
 
 def make_facts(
@@ -237,6 +256,7 @@ def make_facts(
         "zero_based": zero_based,
         "min_fpr": settings.window[0],
         "max_fpr": settings.window[1],
+        "min_tpr": settings.min_tpr,
         "measure": settings.measure,
         "model": settings.model,
         "family": fitted.family,

@@ -1,4 +1,4 @@
-"""Measures of the workflow: those computed from scores on a range of false-positive rates, with intervals."""
+"""Measures of the workflow: those computed from scores on a range of rates, with intervals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics.bootstrap import estimate_measures
 from rocmax.metrics.registry import METRICS
 
-# Parameters of measures that the workflow sets: the range of false-positive rates.
+# Parameters of measures that the workflow sets: the range of false-positive rates, and the required TPR.
 WINDOW = ("min_fpr", "max_fpr")
+LIMITS = (*WINDOW, "min_tpr")
 N_RESAMPLES = 1000
 
 
@@ -27,9 +28,9 @@ def window_measure_names() -> list[str]:
     ]
 
 
-def window_measure(name: str, window: tuple[float, float]) -> Measure:
-    """Return a measure, with the range of false-positive rates if it has one."""
-    return pick_measure(name, dict(zip(WINDOW, window, strict=True)))
+def window_measure(name: str, window: tuple[float, float], min_tpr: float = 0.0) -> Measure:
+    """Return a measure, with the range of false-positive rates and the required TPR if it has them."""
+    return pick_measure(name, dict(zip(LIMITS, (*window, min_tpr), strict=True)))
 
 
 def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> dict[str, Any]:
@@ -39,11 +40,12 @@ def measured(name: str, about: dict[str, Any], positive: Any, scores: Any) -> di
 
 def all_measured(names: list[str], about: dict[str, Any], positive: Any, scores: Any) -> dict[str, dict[str, Any]]:
     """Return the values of measures with their confidence intervals, by name."""
-    measures = [window_measure(name, (about["min_fpr"], about["max_fpr"])) for name in names]
+    window = about["min_fpr"], about["max_fpr"]
+    measures = [window_measure(name, window, about.get("min_tpr", 0.0)) for name in names]
     found = estimate_measures(
         [(measure, {}) for measure in measures], positive, scores, n_resamples=N_RESAMPLES, random_state=about["seed"]
     )
     return {
-        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in WINDOW if key in measure.params}}
+        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in LIMITS if key in measure.params}}
         for measure, estimate in zip(measures, found, strict=True)
     }

@@ -15,7 +15,7 @@ from rocmax.workflow.comparison import compare, read_store
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import MODELS, check_table, need_package
-from rocmax.workflow.settings import check_choice, check_count, check_measure, check_seed, check_window
+from rocmax.workflow.settings import check_choice, check_count, check_floor, check_measure, check_seed, check_window
 from rocmax.workflow.tables import need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
 
@@ -71,6 +71,7 @@ def compare_models(
     positive: Any = None,
     max_fpr: float = 1.0,
     min_fpr: float = 0.0,
+    min_tpr: float = 0.0,
     measure: str | None = None,
     tune: bool = True,
     drop: str | Sequence[str] = (),
@@ -106,6 +107,8 @@ def compare_models(
         Limit on the false-positive rate; 1 for no limit.
     min_fpr : float, default=0.0
         Lower end of the window of false-positive rates.
+    min_tpr : float, default=0.0
+        Required true-positive rate; 0 for no limit.
     measure : str, default=None
         Measure to tune for and to compare, as in :func:`fit_table`.
     tune : bool, default=True
@@ -149,7 +152,8 @@ def compare_models(
     >>> sorted(found.table.index), found.measure
     (['auc', 'logistic'], 'roc_auc')
     """
-    window, chosen = check_window(min_fpr, max_fpr), check_measure(measure, max_fpr)
+    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
+    chosen = check_measure(measure, max_fpr, floor)
     names = _check(models, n_splits, n_jobs, random_state, store, table)
     training = read_training(
         table,
@@ -173,11 +177,12 @@ def compare_models(
         tell(note)
     side = training.target.positive
     shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
+    shared["min_tpr"] = floor
     found = compare(
         {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
         training.X,
         training.target.labels,
-        scoring=make_scorer(window_measure(chosen, window), pos_label=side),
+        scoring=make_scorer(window_measure(chosen, window, floor), pos_label=side),
         n_splits=n_splits,
         groups=training.groups,
         random_state=random_state,

@@ -41,13 +41,14 @@ def make_classifier(
     measure: str = "partial_auc",
     folds: list[tuple[NDArray[Any], NDArray[Any]]] | None = None,
     kinds: dict[str, str] | None = None,
+    min_tpr: float = 0.0,
 ) -> Any:
     """Return the classifier for a name.
 
     Parameters
     ----------
     name : str
-        One of `MODELS` except "auto". "linear" is the AUC classifier without a limit on the false-positive rate. With a
+        One of `MODELS` except "auto". "linear" is the AUC classifier without a limit on either rate. With a
         limit, it is the partial-AUC classifier; its cross-validated version if the measure is the partial AUC and folds
         are given. "additive" is the same classifier on spline features.
     window : tuple of float
@@ -63,16 +64,19 @@ def make_classifier(
         of "lightgbm".
     kinds : dict or None, default=None
         Kind of each column; None for sparse matrices.
+    min_tpr : float, default=0.0
+        Required true-positive rate; 0 for no limit.
 
     Returns
     -------
     estimator
         Unfitted classifier.
     """
-    if name in ("linear", "additive") and window != WHOLE:
+    limits: dict[str, Any] = {"min_fpr": window[0], "max_fpr": window[1], "min_tpr": min_tpr}
+    if name in ("linear", "additive") and (*window, min_tpr) != (*WHOLE, 0.0):
         if measure == "partial_auc" and folds:
-            return PartialAUCClassifierCV(*window, cv=folds, pos_label=positive)
-        return PartialAUCClassifier(*window, pos_label=positive)
+            return PartialAUCClassifierCV(**limits, cv=folds, pos_label=positive)
+        return PartialAUCClassifier(**limits, pos_label=positive)
     if name in ("linear", "additive", "auc"):
         return AUCClassifier(pos_label=positive)
     if name == "logistic":
@@ -84,8 +88,7 @@ def make_classifier(
         tuned = name == "boosted" and bool(folds)
         return BoostedClassifier(
             measure,
-            min_fpr=window[0],
-            max_fpr=window[1],
+            **limits,
             cv=folds if tuned else None,
             categorical_features=text_places(kinds) or None,
             random_state=seed,

@@ -104,6 +104,7 @@ def write_report(
             _columns(first),
             facts["seed"],
             negative_label=facts["negative"],
+            min_tpr=facts.get("min_tpr", 0.0),
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
         ),
@@ -124,7 +125,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         ("measure", about["measure"]),
         ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
         ("tuning", tuning_text(about["tuning"])),
-        ("limit", "none" if about["max_fpr"] == 1 else f"FPR <= {100 * about['max_fpr']:g} %"),
+        ("limit", _limit_text(about)),
         ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
         ("seed", str(about["seed"])),
         *((package, version) for package, version in about["versions"].items()),
@@ -140,7 +141,14 @@ def _model(entry: Scored, name: str) -> ReportModel:
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
         feature_value,
+        min_tpr=about.get("min_tpr") or None,
     )
+
+
+def _limit_text(about: dict[str, Any]) -> str:
+    limits = [f"TPR >= {100 * about['min_tpr']:g} %"] if about.get("min_tpr") else []
+    limits += [f"FPR <= {100 * about['max_fpr']:g} %"] if about["max_fpr"] < 1 else []
+    return ", ".join(limits) or "none"
 
 
 def segments_of(X: Any, column: str) -> list[Segment]:

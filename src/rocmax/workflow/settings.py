@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,12 +27,14 @@ class FitSettings:
     test_size: float
     seed: int
     tune: bool = True
+    min_tpr: float = 0.0
 
 
 def check_fit(
     *,
     min_fpr: float,
     max_fpr: float,
+    min_tpr: float,
     measure: str | None,
     model: str,
     confidence: float | None,
@@ -40,17 +43,18 @@ def check_fit(
     tune: bool,
 ) -> FitSettings:
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
-    window = check_window(min_fpr, max_fpr)
-    chosen = check_measure(measure, max_fpr)
+    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
+    chosen = check_measure(measure, max_fpr, floor)
     check_choice("model", model, MODELS)
     if confidence is not None:
         _check_range("confidence", confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
-        if max_fpr == 1.0:
-            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", Parameter("max_fpr", ...)))
+        if max_fpr == 1.0 and floor == 0.0:
+            limits = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
+            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *limits))
     needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
     _check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
     check_seed(random_state)
-    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune))
+    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune), floor)
 
 
 def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
@@ -66,10 +70,16 @@ def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
     return float(min_fpr), float(max_fpr)
 
 
-def check_measure(measure: str | None, max_fpr: float) -> str:
+def check_floor(min_tpr: float) -> float:
+    """Return the required true-positive rate."""
+    _check_range("min_tpr", min_tpr, 0.0, math.nextafter(1.0, 0.0), "a number of at least 0 and below 1")
+    return float(min_tpr)
+
+
+def check_measure(measure: str | None, max_fpr: float, min_tpr: float = 0.0) -> str:
     """Return the name of the measure; the default is the partial AUC with a limit, and the AUC without."""
     if measure is None:
-        return "roc_auc" if max_fpr == 1.0 else "partial_auc"
+        return "roc_auc" if max_fpr == 1.0 and min_tpr == 0.0 else "partial_auc"
     chosen = measure.removesuffix("_score") if isinstance(measure, str) else measure
     check_choice("measure", chosen, tuple(window_measure_names()))
     if chosen == "tpr_at_fpr" and max_fpr == 1.0:

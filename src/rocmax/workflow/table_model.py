@@ -96,6 +96,7 @@ class TableModel:
 
     def __repr__(self) -> str:
         limit = "" if self.facts["max_fpr"] == 1.0 else f", max_fpr={self.facts['max_fpr']:g}"
+        limit += f", min_tpr={self.facts['min_tpr']:g}" if self.facts.get("min_tpr") else ""
         chosen = "" if self.family == self.facts["model"] else f", family={self.family!r}"
         return f"TableModel({self.facts['model']!r}{chosen}, positive={self.positive!r}{limit})"
 

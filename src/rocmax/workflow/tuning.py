@@ -59,6 +59,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Whether to tune.
     seed : int, default=0
         Seed of the folds and of the classifier.
+    min_tpr : float, default=0.0
+        Required true-positive rate.
 
     Attributes
     ----------
@@ -84,6 +86,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         positive: str = "1",
         tune: bool = True,
         seed: int = 0,
+        min_tpr: float = 0.0,
     ) -> None:
         self.model = model
         self.kinds = kinds
@@ -92,6 +95,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.positive = positive
         self.tune = tune
         self.seed = seed
+        self.min_tpr = min_tpr
 
     def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
         """Choose the family if the model is "auto", tune and fit; groups are not split between folds."""
@@ -101,7 +105,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.families_: dict[str, Any] | None = None
         splits = self._splits(y, groups) if self.tune else []
         classifier = make_classifier(
-            self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds
+            self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds, self.min_tpr
         )
         pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
         grid = tuning_grid(self.model, classifier)
@@ -142,7 +146,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
         fixed = clone(classifier).set_params(**boosted_parameters(classifier))
         scoring, found = self._scorer(), []
-        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed):
+        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed, self.min_tpr):
             fixed.fit(rows[train], y[train])
             found.append(float(scoring(fixed, rows[test], y[test])))
         return found
@@ -150,18 +154,20 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
         if self.model == "boosted":
             return boosted_splits(y == self.positive, groups, self.seed)
-        return tuning_splits(y == self.positive, groups, self.window, self.seed)
+        return tuning_splits(y == self.positive, groups, self.window, self.seed, self.min_tpr)
 
     def _scorer(self) -> Callable[..., float]:
-        scorer: Callable[..., float] = make_scorer(window_measure(self.measure, self.window), pos_label=self.positive)
+        measure = window_measure(self.measure, self.window, self.min_tpr)
+        scorer: Callable[..., float] = make_scorer(measure, pos_label=self.positive)
         return scorer
 
     def _fit_auto(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> TunedPipeline:
         """Fit the chosen family; without cross-validation, the linear one."""
         chosen = self._named("linear")
         self.families_ = None
-        rows = compared_rows(y == self.positive, self.window, self.seed)
-        if self.tune and tuning_splits(y[rows] == self.positive, _part(groups, rows), self.window, self.seed):
+        limits: dict[str, Any] = {"window": self.window, "seed": self.seed, "min_tpr": self.min_tpr}
+        rows = compared_rows(y == self.positive, **limits)
+        if self.tune and tuning_splits(y[rows] == self.positive, _part(groups, rows), **limits):
             candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
             self.families_ = compare_families(candidates, _part(X, rows), y[rows], _part(groups, rows))
             chosen = candidates[self.families_["family"]]
@@ -185,19 +191,23 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
 
 def tuning_splits(
-    positive: NDArray[np.bool_], groups: NDArray[Any] | None, window: tuple[float, float], seed: int
+    positive: NDArray[np.bool_],
+    groups: NDArray[Any] | None,
+    window: tuple[float, float],
+    seed: int,
+    min_tpr: float = 0.0,
 ) -> list[Split]:
     """Return cross-validation folds of the training rows: 5 folds, repeated twice, for few rows, and 3 for many.
 
     Groups are not split between folds. The training part of a fold is a random subsample if it has more than `MAX_ROWS`
-    rows of a class, or more than the number of rows that gives `MAX_IN_WINDOW` negatives in the FPR range if that is
-    larger. Folds without both classes are removed, so the list may be empty.
+    rows of a class, or more than the number of rows that gives `MAX_IN_WINDOW` negatives in the FPR range, or positives
+    above the required TPR, if that is larger. Folds without both classes are removed, so the list may be empty.
     """
     rarest = int(min(positive.sum(), (~positive).sum()))
     n_folds = min(5 if positive.size <= MANY_ROWS else 3, rarest)
     if n_folds < 2:
         return []
-    most = max(MAX_ROWS, round(MAX_IN_WINDOW / (window[1] - window[0])))
+    most = max(MAX_ROWS, round(MAX_IN_WINDOW / min(window[1] - window[0], 1 - min_tpr)))
     rng, found = np.random.default_rng(seed), []
     for repeat in range(2 if positive.size <= FEW_ROWS else 1):
         for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
@@ -222,12 +232,13 @@ def boosted_splits(positive: NDArray[np.bool_], groups: NDArray[Any] | None, see
     return kept[:1] if n_rows > MOST_ROWS_IN_FOLDS else kept
 
 
-def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int) -> Rows:
+def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int, min_tpr: float = 0.0) -> Rows:
     """Return the rows on which families are compared: all, or a random subsample of a class with many rows.
 
-    A class keeps at least `MAX_COMPARED` rows, and enough for `MAX_COMPARED_IN_WINDOW` negatives in the FPR range.
+    A class keeps at least `MAX_COMPARED` rows, and enough for `MAX_COMPARED_IN_WINDOW` negatives in the FPR range or
+    positives above the required TPR.
     """
-    most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / (window[1] - window[0])))
+    most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / min(window[1] - window[0], 1 - min_tpr)))
     return _at_most(most, np.arange(positive.size), positive, np.random.default_rng(seed))
 
 
