@@ -1,6 +1,6 @@
 """Plans of the columns of real tables, as a careful analyst would choose them, and of small tables like them.
 
-The plans were written by hand, before the code. Each is a line for each kind: the columns that are used, with the number
+The plans were written by hand, before the code: for each kind, the columns that are used, with the number
 of missing values where there are any, and the columns that are left out.
 """
 
@@ -38,7 +38,7 @@ ADULT = {
 ADULT_DECLARED = {
     "number": ADULT_NUMBERS,
     "category": f"{ADULT_CATEGORIES} workclass:1836 occupation:1843 native-country:583",
-    "left out": {"fnlwgt": "number"},
+    "left out": {"fnlwgt": "not read"},
 }
 BANK = {
     "number": "age balance day duration campaign pdays previous",
@@ -59,7 +59,7 @@ HORSE = {
     "left out": {"c3": "identifier"},
 }
 # The same, with the codes of one to six levels declared as categories.
-HORSE_CODES = "c1 c2 c7 c8 c9 c10 c11 c12 c13 c14 c15 c17 c18 c21 c24 c28".split()
+HORSE_CODES = [f"c{i}" for i in (1, 2, *range(7, 16), 17, 18, 21, 24, 28)]
 
 REAL = {
     "telco": ("telco-churn.csv.gz", {"target": "Churn"}, TELCO),

@@ -18,12 +18,13 @@ from rocmax._typing import Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
+from rocmax.workflow.column_plan import Column
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
 from rocmax.workflow.settings import FitSettings, check_fit
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import Training, need_tables, read_training
+from rocmax.workflow.tables import Reading, Training, need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
 
 
@@ -49,14 +50,24 @@ def fit_table(
     model: str = "auto",
     tune: bool = True,
     confidence: float | None = None,
+    text: str | Sequence[str] = (),
+    number: str | Sequence[str] = (),
+    date: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),
     group: str | None = None,
     test_size: float = 0.25,
     delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    skip_unlabelled: bool = False,
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
     notify: Callable[[str], None] | None = None,
+    on_plan: Callable[[list[Column]], None] | None = None,
 ) -> TableModel:
     """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
@@ -67,7 +78,7 @@ def fit_table(
 
     Parameters
     ----------
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
@@ -98,14 +109,32 @@ def fit_table(
         Whether to tune the model by cross-validation on its training rows.
     confidence : float, default=None
         Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier`.
+    text : str or sequence of str, default=()
+        Columns to use as categories, such as whole numbers that are codes.
+    number : str or sequence of str, default=()
+        Columns to use as numbers. A per cent sign after a number is ignored.
+    date : str or sequence of str, default=()
+        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
     drop : str or sequence of str, default=()
         Columns to leave out.
+    id : str or sequence of str, default=()
+        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
     test_size : float, default=0.25
         Fraction of the rows that is held out.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None is UTF-8.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
     zero_based : bool, default=False
         Whether an svmlight file counts its features from 0, not 1.
     max_bytes : int, default=None
@@ -114,6 +143,8 @@ def fit_table(
         Seed of all random draws. It is saved with the model.
     notify : callable, default=None
         Called with each note as soon as it is known. The notes are in the result, too.
+    on_plan : callable, default=None
+        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
 
     Returns
     -------
@@ -156,20 +187,23 @@ def fit_table(
         table,
         target=target,
         positive=positive,
-        drop=drop,
         group=group,
-        delimiter=delimiter,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
+        reading=Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
+        text=text,
+        number=number,
+        date=date,
+        drop=drop,
+        id=id,
     )
-    return fit_training(training, settings, target, zero_based, notify)
+    if on_plan is not None:
+        on_plan(training.plan)
+    return fit_training(training, settings, target, notify)
 
 
 def fit_training(
     training: Training,
     settings: FitSettings,
     target: str | None = None,
-    zero_based: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
@@ -181,7 +215,7 @@ def fit_training(
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
-    facts = make_facts(training, settings, target, fitted, zero_based)
+    facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     facts["held_out"] = measured(settings.measure, facts, training.target.is_positive[fitted.test], scores)
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
@@ -222,9 +256,7 @@ def fit_rows(training: Training, settings: FitSettings) -> Fitted:
     return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
 
 
-def make_facts(
-    training: Training, settings: FitSettings, target: str | None, fitted: Fitted, zero_based: bool
-) -> dict[str, Any]:
+def make_facts(training: Training, settings: FitSettings, target: str | None, fitted: Fitted) -> dict[str, Any]:
     """Return the metadata that is saved with a model and used by later steps."""
     model, test = fitted.model, fitted.test
     n_positive = int(training.target.is_positive.sum())
@@ -234,7 +266,12 @@ def make_facts(
         "negative": training.target.negative,
         "features": training.kinds,
         "n_features": int(training.X.shape[1]),
-        "zero_based": zero_based,
+        "zero_based": training.reading.zero_based,
+        "columns": [column.to_dict() for column in training.plan],
+        "reading": training.reading.facts(),
+        "parsed": training.parsed,
+        "dates": training.dates,
+        "ids": training.ids,
         "min_fpr": settings.window[0],
         "max_fpr": settings.window[1],
         "measure": settings.measure,

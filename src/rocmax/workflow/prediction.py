@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from rocmax._atomic import check_not_input, check_output, is_special, output_file
 from rocmax._messages import Message, Parameter, ParameterError
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, need_tables
+from rocmax.workflow.tables import feature_options, model_features, need_tables, table_source
 
 BATCH_SIZE = 50_000
 ENDINGS = (".csv", ".parquet")
@@ -30,7 +30,7 @@ def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> A
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed.
     delimiter : str, default=None
@@ -76,7 +76,7 @@ def write_predictions(
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed. A file may be of any size.
     out : str, Path or binary file
@@ -117,9 +117,10 @@ def scored_batches(
     fitted: TableModel, table: Any, delimiter: str | None, escape_formulas: bool = False
 ) -> Iterator[tuple[Any, list[str]]]:
     """Yield the scores and labels of batches of rows."""
-    source = TableSource(table, delimiter=delimiter)
+    source = table_source(fitted.facts, table, delimiter)
     options = feature_options(fitted.facts, fitted.place, source)
-    for X, _ in source.batches(batch_size=BATCH_SIZE, **options):
+    for columns, _ in source.batches(batch_size=BATCH_SIZE, **options):
+        X = model_features(fitted.facts, columns)
         labels = [str(label) for label in fitted.model.predict(X)]
         if escape_formulas:
             labels = [escaped(label) for label in labels]

@@ -51,7 +51,7 @@ def write_report(
     ----------
     models : TableModel or sequence of TableModel
         One or more models with the same positive class. The paired tests compare the others with the first.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
     out : str or Path
