@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +23,7 @@ from rocmax.metrics import make_scorer
 from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
+from rocmax.workflow.preprocessing import common_levels
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -34,6 +36,8 @@ MOST_ROWS_IN_FOLDS = 30_000
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 # The same for the rows on which families are compared.
 MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 4_000, 40
+# Number of values up to which one-hot columns become a dense matrix.
+MOST_DENSE_VALUES = 1_000_000
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -103,7 +107,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         classifier = make_classifier(
             self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds
         )
-        pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
+        table = make_preprocessing(self.model, self.kinds, common_levels(X, self.kinds))
+        pipeline = Pipeline([("table", table), ("model", classifier)])
         grid = tuning_grid(self.model, classifier)
         self.tuning_: dict[str, Any] | None = None
         self._fold_scores: list[float] | None = None
@@ -267,13 +272,19 @@ def fit_tuned(
     result of the search, and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
-    rows = table.fit_transform(X)
+    rows = dense_if_small(table.fit_transform(X))
     with while_searching or nullcontext():
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
     by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
     return Pipeline([("table", table), ("model", classifier)]), facts, by_fold
+
+
+def dense_if_small(rows: Any) -> Any:
+    """Return one-hot columns as a dense matrix if it is small: solvers then take a fraction of the time."""
+    small = scipy.sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= MOST_DENSE_VALUES
+    return rows.toarray() if small else rows
 
 
 def fit_self_tuned(
@@ -283,7 +294,8 @@ def fit_self_tuned(
 
     Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
     """
-    classifier = pipeline.fit(X, labels).named_steps["model"]
+    classifier = pipeline.named_steps["model"]
+    classifier.fit(dense_if_small(pipeline.named_steps["table"].fit_transform(X)), labels)
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
     if isinstance(classifier, BoostedClassifier):
         return pipeline, {**_boosted_facts(classifier), **_size(splits)}, None
