@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
@@ -25,13 +25,24 @@ def show_json(value: Any) -> None:
     say(json.dumps(value, indent=2))
 
 
-def show_table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table, with borders on a terminal and without in a pipe."""
-    out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
-    table = Table(*columns, box=None if not sys.stdout.isatty() else Table().box, pad_edge=False)
+@contextmanager
+def aside(on: bool) -> Iterator[None]:
+    """Print results on standard error while the block runs, because standard output has the content of a file."""
+    if not on:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def show_table(columns: list[str], rows: list[list[str]], console: Console | None = None) -> None:
+    """Print a table, with borders on a terminal and without in a pipe; on standard output if no console is given."""
+    terminal = sys.stdout.isatty() if console is None else console.is_terminal
+    out = console or Console(highlight=False, markup=False)
+    table = Table(*columns, box=None if not terminal else Table().box, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    out.print(table, width=None if terminal else 200, crop=False)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rocmax.workflow.evaluation import Evaluation, evaluate
 from rocmax.workflow.fitting import fit_table
 from rocmax.workflow.model_comparison import ModelComparison, compare_models
 from rocmax.workflow.planning import plan_columns
-from rocmax.workflow.prediction import predict, write_predictions
+from rocmax.workflow.prediction import PredictionSummary, predict, write_predictions
 from rocmax.workflow.reporting import write_report
 from rocmax.workflow.table_model import TableModel, load_model
 
@@ -21,6 +21,7 @@ __all__ = [
     "Evaluation",
     "ModelComparison",
     "ParameterError",
+    "PredictionSummary",
     "TableModel",
     "compare_models",
     "evaluate",

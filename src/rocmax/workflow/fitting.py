@@ -14,15 +14,17 @@ from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._messages import Message, Parameter
-from rocmax._typing import Index
+from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
+from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
 from rocmax.workflow.settings import FitSettings, check_fit
+from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import Reading, Training, need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
@@ -217,8 +219,18 @@ def fit_training(
         tell(notes[-1])
     facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
-    facts["held_out"] = measured(settings.measure, facts, training.target.is_positive[fitted.test], scores)
+    is_positive = training.target.is_positive[fitted.test]
+    facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
+    facts["at_threshold"] = rates_at_zero(is_positive, scores)
+    facts["calibration"] = fit_calibration(scores, is_positive)
+    facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
+
+
+def rates_at_zero(positive: Bools, scores: Array) -> dict[str, float]:
+    """Return the true- and false-positive rates of the rows with a score above zero."""
+    above = scores > 0
+    return {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
 
 
 def _family_notes(training: Training, settings: FitSettings) -> list[str]:
@@ -264,6 +276,7 @@ def make_facts(training: Training, settings: FitSettings, target: str | None, fi
         "target": target,
         "positive": training.target.positive,
         "negative": training.target.negative,
+        "label_type": training.target.kind,
         "features": training.kinds,
         "n_features": int(training.X.shape[1]),
         "zero_based": training.reading.zero_based,
@@ -279,7 +292,9 @@ def make_facts(training: Training, settings: FitSettings, target: str | None, fi
         "family": fitted.family,
         "families": fitted.families,
         "confidence": settings.confidence,
-        "threshold": getattr(model, "threshold_", None),
+        # Scores have the threshold of the classifier subtracted.
+        "threshold": 0.0,
+        "offset": getattr(model, "threshold_", 0.0),
         "violation_bound": None if settings.confidence is None else model.violation_bound_,
         "tuning": fitted.tuning,
         "seed": settings.seed,

@@ -52,8 +52,8 @@ def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
     Returns
     -------
     dict of str to list of str, or None
-        At most `MAX_CATEGORIES` values of each text column, of at least `MIN_ROWS_OF_CATEGORY` rows each, and "(missing)"
-        if values are missing. None for a sparse matrix.
+        At most `MAX_CATEGORIES` values of each text column, of at least `MIN_ROWS_OF_CATEGORY` rows each, and
+        "(missing)" if values are missing. None for a sparse matrix.
     """
     if kinds is None:
         return None
