@@ -21,7 +21,9 @@ MODULES = (
     "rocmax.workflow",
 )
 # Made by the library, not by its users: what they hold is documented as attributes.
-RECORDS = {"BoundLoss", "Evaluation", "ModelComparison", "PartialAUCPath", "Result"}
+RECORDS = {
+    "BoundLoss", "Column", "Evaluation", "ModelComparison", "PartialAUCPath", "PredictionSummary", "Result",
+}  # fmt: skip
 
 
 class Entry(NamedTuple):

@@ -228,6 +228,8 @@ def evaluate(
         fitted = workflow.load_model(model, max_bytes=max_bytes)
         found = workflow.evaluate(fitted, tables(data), target=target, delimiter=delimiter, max_bytes=max_bytes)
     result = found.to_dict()
+    for line in found.notes:
+        note(line)
     if json:
         show_json(result)
         return

@@ -20,9 +20,8 @@ def show_fit(fitted: Any, out: Path) -> None:
     if facts["families"] is not None:
         _show_families(facts["families"])
     say(tuning_text(facts["tuning"]))
-    say(
-        f"{title(facts['measure'], result)}: {result['value']:.4f}, 95 % interval {interval(result)}, on the held-out rows"
-    )
+    value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
+    say(f"{title(facts['measure'], result)}: {value}, on the held-out rows")
     rates = facts["at_threshold"]
     caught = f"TPR {rates['tpr']:.4f}, FPR {rates['fpr']:.4f} on the held-out rows"
     if facts["max_fpr"] < 1:
@@ -73,5 +72,7 @@ def title(name: str, value: dict[str, Any]) -> str:
 
 
 def interval(value: dict[str, Any]) -> str:
-    """Return a confidence interval as text."""
+    """Return a confidence interval as text; without limits if all resamples agree, which is no certainty."""
+    if value["high"] - value["low"] < 1e-9:
+        return "unknown: too few rows differ"
     return f"[{value['low']:.4f}, {value['high']:.4f}]"

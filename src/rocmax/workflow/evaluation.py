@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from rocmax._messages import Message, Parameter
 from rocmax._typing import Array, Bools
 from rocmax.data import DataError
 from rocmax.metrics.registry import METRICS
+from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.measuring import all_measured, window_measure_names
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
@@ -48,6 +49,8 @@ class Evaluation:
         Score of each row, above zero for the positive class.
     is_positive : ndarray of shape (n_rows,)
         Whether each row is of the positive class.
+    notes : list of str
+        Results that the rows cannot support.
     """
 
     model: str
@@ -57,10 +60,11 @@ class Evaluation:
     threshold: dict[str, Any]
     scores: Array
     is_positive: Bools
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the arrays as plain values, for example for JSON."""
-        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold")}
+        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold", "notes")}
 
 
 def evaluate(
@@ -152,4 +156,5 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
+        notes=row_notes(positive, facts["max_fpr"], "rows"),
     )

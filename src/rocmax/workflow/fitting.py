@@ -20,6 +20,7 @@ from rocmax.estimators import FPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
 from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
+from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
@@ -211,9 +212,12 @@ def fit_training(
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
+    train, test = split_rows(training, settings)
+    notes += row_notes(training.target.is_positive[test], settings.window[1])
+    notes += duplicate_notes(training.X, train, test)
     for note in notes:
         tell(note)
-    fitted = fit_rows(training, settings)
+    fitted = fit_rows(training, settings, (train, test))
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
@@ -221,6 +225,9 @@ def fit_training(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
+    for note in perfect_notes(facts["held_out"]["value"], _safe_indexing(training.X, test), is_positive):
+        notes.append(note)
+        tell(note)
     facts["at_threshold"] = rates_at_zero(is_positive, scores)
     facts["calibration"] = fit_calibration(scores, is_positive)
     facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
@@ -241,10 +248,10 @@ def _family_notes(training: Training, settings: FitSettings) -> list[str]:
     return families_for(training.kinds)[1]
 
 
-def fit_rows(training: Training, settings: FitSettings) -> Fitted:
-    """Fit a model on the training rows and choose the threshold on the held-out rows."""
+def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Index] | None = None) -> Fitted:
+    """Fit a model on the training rows and choose the threshold on the held-out rows; ``parts`` are these rows."""
     labels, positive = training.target.labels, training.target.positive
-    train, test = split_rows(training, settings)
+    train, test = split_rows(training, settings) if parts is None else parts
     if settings.confidence is not None:
         # Raise the error about too few negatives before the expensive fit.
         order_statistic(int((~training.target.is_positive[test]).sum()), settings.window[1], 1 - settings.confidence)

@@ -18,7 +18,7 @@ MIN_LEVELS = 20
 EXPECTED_REPEATS = 10
 # Numbers issued in a sequence are large and close to each other.
 LARGE, NARROW = 100_000, 0.1
-NAMED_ID = re.compile(r"(^|[\W_])(id|uuid|guid|key|index)$|[a-z]I[Dd]$|^unnamed: 0$|^$", re.IGNORECASE)
+NAMED_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index)$|^unnamed: 0$|^$)|[a-z]I[Dd]$")
 
 
 def identifying_text(n_values: int, levels: int) -> str | None:

@@ -13,6 +13,7 @@ from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.metrics import make_scorer
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.comparison import compare, read_store
+from rocmax.workflow.evidence import split_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import MODELS, check_table, need_package
@@ -204,6 +205,7 @@ def compare_models(
         names, notes = [*families, "logistic"], [*training.notes, *left_out]
     else:
         notes = [*training.notes, *(families_for(training.kinds)[1] if "auto" in names and tune else ())]
+    notes += split_notes(n_splits)
     for name in names:
         check_table(name, training.kinds)
     tell = notify or (lambda note: None)
