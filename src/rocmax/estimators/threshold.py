@@ -17,9 +17,10 @@ from rocmax._response import class_scores, towards
 from rocmax._thresholds import above_order, at_fpr
 from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
+from rocmax.estimators._passed_on import WrappedClassifier, row_params
 
 
-class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class FPRThresholdClassifier(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Classifier with a threshold that limits the false-positive rate, with or without a guarantee.
 
     A row is predicted positive if its score is above ``threshold_``. Without ``confidence``, this is the lowest
@@ -129,7 +130,7 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         result: NDArray[Any] = self.estimator_.feature_names_in_
         return result
 
-    def fit(self, X: Any, y: Any) -> FPRThresholdClassifier:
+    def fit(self, X: Any, y: Any, **params: Any) -> FPRThresholdClassifier:
         """Fit the estimator and choose the threshold.
 
         Parameters
@@ -138,6 +139,9 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
+        **params : dict
+            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The false-positive rate of the
+            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
 
         Returns
         -------
@@ -148,11 +152,17 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y = indexable(X, y)
         y, self.classes_, index = check_target(y, self.pos_label)
         self.positive_class_ = self.classes_[index]
-        scores, positive = self._held_out(X, y, index)
+        weight = params.get("sample_weight")
+        if weight is not None and self.confidence is not None:
+            raise ValueError(
+                "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"
+            )
+        scores, positive, rows = self._held_out(X, y, index, params)
+        weight = None if weight is None else np.asarray(weight, dtype=np.float64)[rows]
         self.n_negatives_ = int(np.count_nonzero(~positive))
         self.violation_bound_ = math.nan
         if self.confidence is None:
-            self.threshold_ = at_fpr(scores, positive, None, self.max_fpr)
+            self.threshold_ = at_fpr(scores, positive, weight, self.max_fpr)
         else:
             k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, 1 - self.confidence)
             self.threshold_ = above_order(scores, positive, k)
@@ -217,25 +227,27 @@ class FPRThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 f"model that was not trained on them; got {self.cv!r}"
             )
 
-    def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Fit the estimator; return the scores and labels of the held-out rows."""
-        positive = y == self.classes_[index]
+    def _held_out(
+        self, X: Any, y: NDArray[Any], index: int, params: dict[str, Any]
+    ) -> tuple[Array, NDArray[np.bool_], NDArray[np.intp]]:
+        """Fit the estimator; return the scores, labels and places of the held-out rows."""
+        positive, rows = y == self.classes_[index], np.arange(y.size)
         if isinstance(self.cv, str):
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return class_scores(self.estimator_, X, index), positive
+            return class_scores(self.estimator_, X, index), positive, rows
         if _is_share(self.cv):
-            rows = np.arange(y.size)
             train, test = train_test_split(
                 rows, test_size=self.cv, stratify=y, random_state=random_source(self.random_state)
             )
-            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
-            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
+            own = row_params(params, y.size, train)
+            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
+            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
         folds = check_cv(self.cv, y, classifier=True)
         method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
-        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method)
-        self.estimator_ = clone(self.estimator).fit(X, y)
-        return towards(response, index), positive
+        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method, params=params or None)
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        return towards(response, index), positive, rows
 
 
 def _is_share(value: Any) -> bool:

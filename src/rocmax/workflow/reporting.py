@@ -15,9 +15,11 @@ from rocmax._response import towards
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax.data import DataError
-from rocmax.report import Feature, ReportModel, Segment, TestData, render
+from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
+from rocmax.workflow.calibration import probabilities
 from rocmax.workflow.evaluation import Scored, score_table
 from rocmax.workflow.families import family_text
+from rocmax.workflow.shift import TITLES, Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import need_tables
 from rocmax.workflow.tuning import tuning_text
@@ -106,9 +108,22 @@ def write_report(
             negative_label=facts["negative"],
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
+            changes=_changes(first),
         ),
     )
     write_file(out, page.encode())
+
+
+def _changes(entry: Scored) -> list[Change] | None:
+    """Return the columns whose share of missing values or unknown categories differs from training."""
+    facts = entry.fitted.facts
+    if facts.get("shares") is None:
+        return None
+    shares = Shares(known_levels(entry.fitted.model, facts["features"])).add(entry.X)
+    return [
+        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
+        for kind, name, then, now in shares.moved(facts["shares"])
+    ]
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -140,6 +155,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
         feature_value,
+        probabilities(about, entry.scores) if about.get("calibration") else None,
     )
 
 

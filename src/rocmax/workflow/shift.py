@@ -61,20 +61,25 @@ class Shares:
         }
         return {"rows": self.rows, **found}
 
+    def moved(self, training: dict[str, Any]) -> list[tuple[str, str, float, float]]:
+        """Return the kind of value, the column, and its share in training and here, where the shares differ."""
+        found = []
+        for kind in TITLES:
+            for name, count in getattr(self, kind).items():
+                then, now = training[kind].get(name, 0.0), count / self.rows
+                if _moved(now, self.rows, then, training["rows"]):
+                    found.append((kind, name, then, now))
+        return found
+
     def warnings(self, training: dict[str, Any] | None) -> list[str]:
         """Return a warning for each kind of value whose share differs from that of the training table."""
+        moved = [] if training is None else self.moved(training)
         found = []
         for kind, title in TITLES.items():
-            if training is None:
-                continue
-            moved = [
-                f"{name!r} {count / self.rows:.1%} (training: {training[kind].get(name, 0.0):.1%})"
-                for name, count in getattr(self, kind).items()
-                if _moved(count / self.rows, self.rows, training[kind].get(name, 0.0), training["rows"])
-            ]
-            if moved:
-                more = f" and {len(moved) - MAX_NAMED} more columns" if len(moved) > MAX_NAMED else ""
-                found.append(f"the share of {title} differs from training: {', '.join(moved[:MAX_NAMED])}{more}")
+            named = [f"{name!r} {now:.1%} (training: {then:.1%})" for of, name, then, now in moved if of == kind]
+            if named:
+                more = f" and {len(named) - MAX_NAMED} more columns" if len(named) > MAX_NAMED else ""
+                found.append(f"the share of {title} differs from training: {', '.join(named[:MAX_NAMED])}{more}")
         return found
 
 
