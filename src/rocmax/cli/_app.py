@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ from rocmax.cli._options import (
 )
 from rocmax.cli._plan import show_plan
 from rocmax.cli._results import comparison_rows, interval, show_fit, title
-from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, working
+from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, stages, task_name, working
 from rocmax.cli._summary import show_summary
 
 app = typer.Typer(
@@ -127,7 +128,7 @@ def fit(
     """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
     from rocmax.workflow import fit_table
 
-    with working(f"fitting to {name_of(data)}"):
+    with stages(f"reading {name_of(data)}") as show_stage:
         fitted = fit_table(
             tables(data),
             target=target,
@@ -156,6 +157,7 @@ def fit(
             random_state=seed,
             notify=note,
             on_plan=None if json else show_plan,
+            progress=show_stage,
         )
     fitted.save(out)
     with aside(out == STDOUT):
@@ -286,7 +288,8 @@ def compare(
     from rocmax.workflow import compare_models
 
     names = None if models is None else [name.strip() for name in models.split(",")]
-    with counting("fits", None if names is None else len(names) * splits) as advance:
+    total = None if names is None else len(names) * splits
+    with counting("fits", total, None if names is None else partial(task_name, len(names), splits)) as advance:
         found = compare_models(
             tables(data),
             models=names,

@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -56,19 +56,52 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a progress bar, which is shown on a terminal only."""
+def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a function that shows what is done, with a bar and the time, on a terminal only."""
+    if not screen.is_terminal:
+        yield lambda text, done, total: None
+        return
+    with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+
+
+@contextmanager
+def counting(
+    text: str, total: int | None = None, named: Callable[[int], str] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances a progress bar, which is shown on a terminal only.
+
+    Parameters
+    ----------
+    text : str
+        What is counted.
+    total : int or None, default=None
+        Total, if it is known.
+    named : callable or None, default=None
+        Function that describes what comes after a count.
+    """
     if not screen.is_terminal:
         yield lambda count: None
         return
-    bar = Progress(
-        TextColumn(text),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}"),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task(text, total=total)
-        yield lambda count: bar.advance(task, count)
+    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+        task = bar.add_task(text if named is None else f"{text}: {named(0)}", total=total)
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            if named is not None:
+                bar.update(task, description=f"{text}: {named(int(bar.tasks[0].completed))}")
+
+        yield advance
+
+
+def _bar(*more: Any) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
+    return Progress(*columns, console=screen, transient=True, refresh_per_second=4)
+
+
+def task_name(models: int, splits: int, done: int) -> str:
+    """Return which fit of a comparison comes after a number of fits."""
+    if done >= models * splits:
+        return "done"
+    return f"model {done % models + 1} of {models}, split {done // models + 1} of {splits}"

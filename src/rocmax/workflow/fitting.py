@@ -24,6 +24,7 @@ from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
+from rocmax.workflow.progress import Listener, listening, stage
 from rocmax.workflow.settings import FitSettings, check_fit
 from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
@@ -71,6 +72,7 @@ def fit_table(
     random_state: int = 0,
     notify: Callable[[str], None] | None = None,
     on_plan: Callable[[list[Column]], None] | None = None,
+    progress: Listener | None = None,
 ) -> TableModel:
     """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
@@ -148,6 +150,8 @@ def fit_table(
         Called with each note as soon as it is known. The notes are in the result, too.
     on_plan : callable, default=None
         Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
+    progress : callable, default=None
+        Called with what is done now, how much of it is done, and the total, which is None if it is unknown.
 
     Returns
     -------
@@ -200,7 +204,8 @@ def fit_table(
     )
     if on_plan is not None:
         on_plan(training.plan)
-    return fit_training(training, settings, target, notify)
+    with listening(progress):
+        return fit_training(training, settings, target, notify)
 
 
 def fit_training(
@@ -221,6 +226,7 @@ def fit_training(
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
+    stage("evaluating on the held-out rows")
     facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]

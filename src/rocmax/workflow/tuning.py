@@ -24,6 +24,7 @@ from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
 from rocmax.workflow.preprocessing import common_levels
+from rocmax.workflow.progress import CountedScorer, stage
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -115,13 +116,14 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if not splits:
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
+            stage(f"tuning {self.model} in {len(splits)} folds")
             self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
-            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(
-                pipeline, X, y, splits, self._scorer(), grid, quietly
-            )
+            fits = len(splits) * len(next(iter(grid.values())))
+            scorer = CountedScorer(self._scorer(), f"tuning {self.model}", fits)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid, quietly)
         self.classes_ = self.pipeline_.classes_
         return self
 
@@ -147,9 +149,11 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
         fixed = clone(classifier).set_params(**boosted_parameters(classifier))
         scoring, found = self._scorer(), []
-        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed):
+        splits = tuning_splits(y == self.positive, groups, self.window, self.seed)
+        for number, (train, test) in enumerate(splits, 1):
             fixed.fit(rows[train], y[train])
             found.append(float(scoring(fixed, rows[test], y[test])))
+            stage(f"scoring {self.model}: fold {number} of {len(splits)}", number, len(splits))
         return found
 
     def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
