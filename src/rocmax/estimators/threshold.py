@@ -153,6 +153,8 @@ class FPRThresholdClassifier(WrappedClassifier, ClassifierMixin, MetaEstimatorMi
         y, self.classes_, index = check_target(y, self.pos_label)
         self.positive_class_ = self.classes_[index]
         weight = params.get("sample_weight")
+        if weight is not None and np.unique(y[np.asarray(weight) > 0]).size < 2:
+            raise ValueError("both classes must have rows with a positive sample_weight; got one class only")
         if weight is not None and self.confidence is not None:
             raise ValueError(
                 "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"

@@ -67,7 +67,7 @@ def _entry(name: str, model: Any, X: Any, positive: Any, max_fpr: float) -> Repo
     known = np.asarray(getattr(model, "classes_", []))
     if positive not in known.tolist():
         raise ValueError(
-            f"model must be a fitted classifier with the class {positive!r}; got {name} with {known.tolist()}"
+            f"model must be a fitted classifier with the class {str(positive)!r}; got {name} with {known.tolist()}"
         )
     index = int(np.flatnonzero(known == positive)[0])
     scores = class_scores(model, X, index)
