@@ -105,23 +105,23 @@ def test_pipes(made):
     train, new = ((folder / name).read_bytes() for name in ("train.csv", "new.csv"))
     goal = ["--target", "label", "--positive", "2", "--drop", "note", *QUICK]
     command = [ROCMAX, "fit", "-", *goal, "--out", "-"]
-    fitted = subprocess.run(command, input=train, capture_output=True, timeout=120)
+    fitted = subprocess.run(command, input=train, capture_output=True, timeout=170)
     assert fitted.returncode == 0, fitted.stderr
     assert b"positive class: '2'" in fitted.stderr
     (folder / "piped.rocmax").write_bytes(fitted.stdout)
     command = [ROCMAX, "predict", folder / "piped.rocmax", "-", "--out", "-"]
-    scored = subprocess.run(command, input=new, capture_output=True, timeout=120)
+    scored = subprocess.run(command, input=new, capture_output=True, timeout=170)
     assert scored.returncode == 0, scored.stderr
     assert len(scored.stdout.splitlines()) == 201
     measured = subprocess.run(
-        [ROCMAX, "evaluate", folder / "piped.rocmax", "-"], input=new, capture_output=True, timeout=120
+        [ROCMAX, "evaluate", folder / "piped.rocmax", "-"], input=new, capture_output=True, timeout=170
     )
     assert b"on standard input: " in measured.stdout
-    empty = subprocess.run([ROCMAX, "fit", "-", *goal, "--out", "-"], input=b"", capture_output=True, timeout=120)
+    empty = subprocess.run([ROCMAX, "fit", "-", *goal, "--out", "-"], input=b"", capture_output=True, timeout=170)
     assert (empty.returncode, empty.stdout) == (1, b"")
     assert b"Error: standard input is empty" in empty.stderr
     bad = subprocess.run(
-        [ROCMAX, "fit", "-", *goal, "--out", "-"], input=b"x,label\n1,2\n2,1,3\n", capture_output=True, timeout=120
+        [ROCMAX, "fit", "-", *goal, "--out", "-"], input=b"x,label\n1,2\n2,1,3\n", capture_output=True, timeout=170
     )
     assert b"standard input, line 3: 3 fields where the header has 2 columns" in bad.stderr
 
@@ -130,7 +130,7 @@ def test_a_closed_pipe_ends_quietly(made):
     folder, _ = made
     pd.concat([people(20_000, seed) for seed in range(3)]).to_csv(folder / "many.csv", index=False)
     command = f"{ROCMAX} predict {folder / 'm.rocmax'} {folder / 'many.csv'} | head -n 2"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=170)
     assert len(done.stdout.splitlines()) == 2
     assert done.stderr == ""
 

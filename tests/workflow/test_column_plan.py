@@ -125,6 +125,7 @@ SEVERAL = {
     "some of them": (DRAW.choice(150, 100, replace=False), "issued one by one"),
     "with a gap": (np.append(np.arange(99.0), np.nan), "issued one by one"),
     "hospital numbers": (530_000 + DRAW.choice(9_000, 300), "close to each other"),
+    "long numbers": (10**17 + 7 * DRAW.integers(0, 10**6, 300), "more than 15 digits"),
     "amounts": (DRAW.lognormal(8, 1, 300).round(), None),
     "ages": (DRAW.integers(18, 90, 300), None),
     "few rows": (np.arange(20), None),

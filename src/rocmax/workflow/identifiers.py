@@ -18,6 +18,8 @@ MIN_LEVELS = 20
 EXPECTED_REPEATS = 10
 # Numbers issued in a sequence are large and close to each other.
 LARGE, NARROW = 100_000, 0.1
+# Larger whole numbers are not exact as floating-point numbers.
+EXACT = 2.0**53
 NAMED_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index)$|^unnamed: 0$|^$)|[a-z]I[Dd]$")
 
 
@@ -32,6 +34,7 @@ def identifying_numbers(name: str, values: Array) -> str | None:
     """Return why a column of numbers identifies rows, as row numbers and issued numbers do, or None if it does not.
 
     - Each value is the one before plus 1.
+    - All values have more than 15 digits.
     - No value is repeated, although independent draws from the same range would give repeated values.
     - Nearly all values are distinct, and they are large and close to each other, or the name is that of an identifier.
 
@@ -47,6 +50,8 @@ def identifying_numbers(name: str, values: Array) -> str | None:
         return None
     if known.size == values.size and abs(known[1] - known[0]) == 1 and np.all(np.diff(known) == known[1] - known[0]):
         return "row numbers"
+    if np.abs(known).min() >= EXACT:
+        return "whole numbers of more than 15 digits"
     levels = np.unique(known).size
     if levels < MANY_NUMBERS * known.size:
         return None
