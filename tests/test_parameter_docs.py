@@ -148,7 +148,7 @@ DIFFERENT = {
     ("rocmax.workflow", "models"): {"write_report": "fitted ones"},
     ("rocmax.workflow", "out"): {"write_predictions": "a table, or an open file"},
     ("rocmax.workflow", "path"): {"TableModel": "may be None"},
-    ("rocmax.workflow", "progress"): {"write_predictions": "counts rows"},
+    ("rocmax.workflow", "progress"): {"fit_table": "stages", "write_predictions": "counts rows"},
     ("rocmax.workflow", "target"): {"evaluate": "known from the fit", "write_report": "known from the fit"},
     ("rocmax.workflow", "tune"): {"compare_models": "several models"},
 }  # fmt: skip

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sklearn
 from scipy import sparse
 
@@ -58,6 +59,8 @@ _HOMES = (
 )
 # Sparse rows in models; skops reads them as arrays, and the private module of their class in SciPy does not matter.
 _SPARSE = ("csr_array", "csr_matrix")
+# Types that skops does not know to be safe: they store names and types of columns, and select columns of a frame.
+_HARMLESS = ("numpy.dtype", "sklearn.compose._column_transformer.make_column_selector")
 
 
 class ModelFileError(ValueError):
@@ -255,8 +258,11 @@ def _check_version(path: Path, header: dict[str, Any]) -> None:
 def _is_ours(name: str) -> bool:
     """Return whether a type is allowed in models of rocmax; functions and imported names are not."""
     module, _, attribute = name.rpartition(".")
-    if name == "numpy.dtype" or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
+    if name in _HARMLESS or (module.startswith("scipy.sparse.") and attribute in _SPARSE):
         return True
+    if module == "numpy":  # types of numbers, by which columns are selected
+        scalar = getattr(np, attribute, None)
+        return inspect.isclass(scalar) and issubclass(scalar, np.generic)
     if module not in _HOMES:
         return False
     try:

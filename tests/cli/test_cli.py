@@ -35,7 +35,9 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert "partial AUC, FPR 0 to 0.1: 0." in done.stdout
     assert "threshold for at most 10 % of false positives" in done.stdout
     assert "tuned in 10 folds of at most 720 training rows: C=" in done.stdout
-    assert "'since' is ignored: dates are not supported" in done.stderr
+    assert (
+        "'since' is left out (date): dates are used only if they are declared; to use it: --date since" in done.stderr
+    )
     assert "\x1b" not in done.stdout + done.stderr
     model = rocmax.load(path)
     about = json.loads(run("fit", folder / "train.csv", *FIT, *LINEAR, "--out", path, "--json").stdout)
@@ -104,7 +106,9 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     command = ["compare", folder / "train.csv", *FIT, *options]
     done = run(*command)
     printed = done.stdout
-    assert "'since' is ignored: dates are not supported" in done.stderr
+    assert (
+        "'since' is left out (date): dates are used only if they are declared; to use it: --date since" in done.stderr
+    )
     table = pd.read_csv(folder / "table.csv", index_col="model")
     assert sorted(table.index) == ["auc", "lightgbm", "linear", "logistic"]
     assert table["mean"].is_monotonic_decreasing
@@ -236,7 +240,8 @@ def test_progress_is_shown_on_a_terminal_only(folder, fitted):
     assert b"rows scored" in shown
     assert b"\x1b[" in shown
     piped = run(*command[1:])
-    assert piped.stderr == f"900 rows: {folder / 'terminal.csv'}\n"
+    assert piped.stderr.startswith("900 rows, ")
+    assert f"classified as 'fraud': {folder / 'terminal.csv'}\n" in piped.stderr
     assert piped.stdout == ""
 
 

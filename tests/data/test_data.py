@@ -175,7 +175,7 @@ def test_a_truncated_parquet_and_nested_columns(tmp_path):
     pyarrow.parquet.write_table(pa.table({"x": [1, 2], "label": ["a", "b"], "list": [[1], [2]]}), path)
     with pytest.raises(DataError, match="column 'list' must contain numbers, text or dates; got list"):
         read_table(path, target="label")
-    with pytest.raises(DataError, match="column 'label' must contain numbers; got string"):
+    with pytest.raises(DataError, match="column 'label' must contain numbers; got 'a' in 2 rows"):
         read_table(path, columns=["label"], types={"label": "number"})
     pyarrow.parquet.write_table(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "none.parquet")
     with pytest.raises(DataError, match="has columns but no rows"):

@@ -76,7 +76,7 @@ def test_a_frame_that_cannot_be_used(frame, options, message):
 
 @pytest.mark.parametrize("value", [None, 3, [[1, 2]], np.zeros((2, 2)), FRAME["n"]])
 def test_other_values_are_not_tables(value):
-    with pytest.raises(TypeError, match="table must be a path or a pandas or polars DataFrame; got"):
+    with pytest.raises(TypeError, match="table must be a path, a list of paths, or a pandas or polars DataFrame; got"):
         TableSource(value)
 
 

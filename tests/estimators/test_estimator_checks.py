@@ -91,8 +91,15 @@ ESTIMATORS = [
 ]
 
 
+def expected_failures(estimator):
+    """Return the checks that must fail: one of them requires a threshold of 0.5."""
+    if isinstance(estimator, FPRThresholdClassifier) and hasattr(estimator, "predict_proba"):
+        return {"check_classifiers_train": "the threshold is not 0.5"}
+    return {}
+
+
 # The checks fit noise, on which a convex loss collapses and says so.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

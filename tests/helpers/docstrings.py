@@ -21,7 +21,9 @@ MODULES = (
     "rocmax.workflow",
 )
 # Made by the library, not by its users: what they hold is documented as attributes.
-RECORDS = {"BoundLoss", "Evaluation", "ModelComparison", "PartialAUCPath", "Result"}
+RECORDS = {
+    "BoundLoss", "Column", "Evaluation", "ModelComparison", "PartialAUCPath", "PredictionSummary", "Result",
+}  # fmt: skip
 
 
 class Entry(NamedTuple):
@@ -55,7 +57,8 @@ def public_objects():
             value = getattr(module, name)
             made_here = getattr(value, "__module__", "").startswith("rocmax") and hasattr(value, "__name__")
             record = name in RECORDS or (inspect.isclass(value) and issubclass(value, tuple | Exception | Protocol))
-            if made_here and callable(value) and not record and value not in found.values():
+            documented = made_here and callable(value) and not record and not inspect.ismodule(value)
+            if documented and value not in found.values():
                 found[f"{value.__module__}.{name}"] = value
     return found
 

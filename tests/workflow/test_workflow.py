@@ -133,8 +133,9 @@ def test_a_model_and_its_facts(made, tmp_path):
     assert model.facts["rows"] == {"train": 300, "held out": 100}
     assert model.held_out_rows.size == 100
     assert model.held_out["low"] <= model.held_out["value"] <= model.held_out["high"]
-    assert model.threshold == model.model.threshold_
-    assert model.notes == []
+    # Scores have the threshold of the classifier subtracted, so that it is zero on their scale.
+    assert (model.threshold, model.facts["offset"]) == (0.0, model.model.threshold_)
+    assert model.notes == ["only 14 positive held-out rows: the measure is uncertain"]
     model.save(tmp_path / "mine.rocmax")
     again = load_model(tmp_path / "mine.rocmax")
     assert again.name == "mine"
@@ -166,7 +167,9 @@ def test_predict(made, tmp_path):
     assert found.index.equals(test.index)
     assert found["label"].tolist() == np.where(found["score"] > 0, "fraud", "ok").tolist()
     counts = []
-    assert write_predictions(model, test, tmp_path / "a.csv", progress=counts.append) == sum(counts) == 300
+    summary = write_predictions(model, test, tmp_path / "a.csv", progress=counts.append)
+    assert summary.rows == sum(counts) == 300
+    assert summary.positive == int((found["score"] > 0).sum())
     written = pd.read_csv(tmp_path / "a.csv", float_precision="round_trip")
     np.testing.assert_array_equal(written["score"], found["score"])
     content = io.BytesIO()
@@ -192,9 +195,10 @@ def test_notes_come_at_once_and_with_the_result():
     model = fit_table(frame(), target="label", positive="fraud", tune=False, notify=heard.append)
     assert heard == model.notes
     table = frame().assign(id=[f"id {i}" for i in range(400)])
-    note, family = fit_table(table, tune=False, **GOAL).notes
+    note, family, few = fit_table(table, tune=False, **GOAL).notes
+    assert few == "only 14 positive held-out rows: the measure is uncertain"
     assert family == "auto is linear: families are compared only with tune=True"
-    assert note == "'id' is text with 400 values in 400 rows; drop it if it is an identifier (drop=['id'])"
+    assert note == "'id' is left out (identifier): 400 different values in 400 rows; to use it: text=['id']"
 
 
 # What a name means, in a fit and in a comparison.
@@ -264,9 +268,9 @@ def test_results_of_a_comparison(tmp_path):
 def test_headers_and_kinds_are_worked_out_once(made, monkeypatch):
     folder, model = made
     headers, kinds = [], []
-    header, column_kinds = _csv.header, tables.column_kinds
+    header, plan_values = _csv.header, tables.plan_values
     monkeypatch.setattr(_csv, "header", lambda *args: headers.append(args) or header(*args))
-    monkeypatch.setattr(tables, "column_kinds", lambda X: kinds.append(X) or column_kinds(X))
+    monkeypatch.setattr(tables, "plan_values", lambda X, *args: kinds.append(X) or plan_values(X, *args))
     for number, call in enumerate(
         [
             lambda: fit_table(folder / "train.csv", group="customer", **{**GOAL, "tune": False}),
@@ -302,7 +306,7 @@ def test_fits_are_those_of_the_command_line(made, tmp_path):
     write_predictions(model, folder / "test.csv", content)
     assert invoke("predict", tmp_path / "cli.rocmax", folder / "test.csv").stdout.encode() == content.getvalue()
     # Models of both kinds are read by both.
-    assert rocmax.load(tmp_path / "api.rocmax").threshold_ == saved.threshold
+    assert rocmax.load(tmp_path / "api.rocmax").threshold_ == saved.facts["offset"]
 
 
 def test_comparisons_are_those_of_the_command_line(made):
@@ -310,9 +314,10 @@ def test_comparisons_are_those_of_the_command_line(made):
     options = ["--models", "auc,logistic", "--splits", "2", "--no-tune", "--json"]
     printed = json.loads(invoke("compare", folder / "train.csv", *FLAGS, *options).stdout)
     found = compare_models(folder / "train.csv", models=["auc", "logistic"], n_splits=2, tune=False, **GOAL).to_dict()
-    for entry in printed + found:
+    for entry in printed["models"] + found:
         del entry["seconds"]
-    assert printed == found
+    assert printed["models"] == found
+    assert {column["name"]: column["used"] for column in printed["columns"]}["customer"] is False
 
 
 # Errors: parameters in Python, flags on the command line.
@@ -413,7 +418,7 @@ def test_notes_are_written_with_flags(made, tmp_path):
     table = frame().assign(**{"my id": [f"id {i}" for i in range(400)]})
     table.to_csv(tmp_path / "a.csv", index=False)
     done = invoke("fit", tmp_path / "a.csv", *FLAGS, "--no-tune", "--out", tmp_path / "m")
-    assert "drop it if it is an identifier (--drop 'my id')" in said(done)
+    assert "'my id' is left out (identifier): 400 different values in 400 rows; to use it: --text 'my id'" in said(done)
 
 
 def test_messages_survive_a_pickle():

@@ -171,6 +171,8 @@ def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[tuple[list[str],
 def _codes(values: Array, categories: NDArray[Any]) -> Array:
     """Return the position of each value in the categories; NaN if it is not one of them."""
     same = values[:, np.newaxis] == np.asarray(categories, dtype=np.float64)[np.newaxis, :]
+    if same.shape[1] == 0:  # every value of the training rows was rare
+        return np.full(same.shape[0], np.nan)
     return np.where(same.any(axis=1), np.argmax(same, axis=1), np.nan)
 
 

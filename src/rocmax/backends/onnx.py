@@ -172,7 +172,7 @@ def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[tuple[li
     # ONNX has no missing strings: the empty string represents them, as in the model. In models of earlier versions,
     # the empty string is not missing.
     empty_is_missing = any(getattr(step, "missing_values", None) == "" for _, step in steps)
-    infrequent = encoder.infrequent_categories_
+    infrequent = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))
     found, start = [], 0
     for categories, rare in zip(encoder.categories_, infrequent, strict=True):
         few = set() if rare is None else set(rare)

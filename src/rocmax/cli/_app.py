@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rocmax import __version__
 from rocmax.cli._checks import guarded, note
-from rocmax.cli._screen import counting, say, screen, show_json, show_table, working
+from rocmax.cli._options import (
+    NA,
+    STDOUT,
+    Date,
+    Decimal,
+    Drop,
+    Encoding,
+    Id,
+    Number,
+    SkipUnlabelled,
+    Tables,
+    Text,
+    Thousands,
+    name_of,
+    standard_output,
+    tables,
+)
+from rocmax.cli._plan import show_plan
+from rocmax.cli._results import comparison_rows, interval, show_fit, title
+from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, stages, task_name, working
+from rocmax.cli._summary import show_summary
 
 app = typer.Typer(
     help="Train classifiers for ranking measures and choose their thresholds.",
@@ -20,7 +40,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Data = Annotated[Path, typer.Argument(help="Table: .csv, .tsv, .parquet or .svmlight; text files may be compressed.")]
 ModelFile = Annotated[Path, typer.Argument(help="Model saved by `rocmax fit`.")]
 TargetName = Annotated[str | None, typer.Option("--target", help="Name of the column with the labels.")]
 Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
@@ -34,7 +53,6 @@ MeasureName = Annotated[
     typer.Option("--measure", help="roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point."),
 ]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to ignore; may be given several times.")]
 Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
 Delimiter = Annotated[str | None, typer.Option(help="Field delimiter of a text table.")]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature indices of the svmlight file start at 0.")]
@@ -77,8 +95,8 @@ def demo(
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
 def fit(
-    data: Data,
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    data: Tables,
+    out: Annotated[Path, typer.Option(help="Model file to write.", callback=standard_output)],
     target: TargetName = None,
     positive: Positive = None,
     max_fpr: MaxFPR = 1.0,
@@ -92,10 +110,19 @@ def fit(
     confidence: Annotated[
         float | None, typer.Option(help="Probability that the limit holds for new rows, such as 0.95.")
     ] = None,
+    text: Text = None,
+    number: Number = None,
+    date: Date = None,
     drop: Drop = None,
+    id: Id = None,
     group: Group = None,
     test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = None,
+    na: NA = None,
+    encoding: Encoding = None,
+    skip_unlabelled: SkipUnlabelled = False,
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
     seed: Seed = 0,
@@ -105,9 +132,9 @@ def fit(
     """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
     from rocmax.workflow import fit_table
 
-    with working(f"fitting to {data}"):
+    with stages(f"reading {name_of(data)}") as show_stage:
         fitted = fit_table(
-            data,
+            tables(data),
             target=target,
             positive=positive,
             max_fpr=max_fpr,
@@ -117,33 +144,55 @@ def fit(
             model=model,
             tune=tune,
             confidence=confidence,
+            text=text or [],
+            number=number or [],
+            date=date or [],
             drop=drop or [],
+            id=id or [],
             group=group,
             test_size=test_size,
             delimiter=delimiter,
+            decimal=decimal,
+            thousands=thousands,
+            na=na or [],
+            encoding=encoding,
+            skip_unlabelled=skip_unlabelled,
             zero_based=zero_based,
             max_bytes=max_bytes,
             random_state=seed,
             notify=note,
+            on_plan=None if json else show_plan,
+            progress=show_stage,
         )
     fitted.save(out)
-    if json:
-        show_json({**fitted.facts, "out": str(out)})
-    else:
-        _show_fit(fitted, out)
+    with aside(out == STDOUT):
+        if json:
+            show_json({**fitted.facts, "out": str(out)})
+        else:
+            show_fit(fitted, out)
 
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops")
 def predict(
     model: ModelFile,
-    data: Data,
+    data: Tables,
     out: Annotated[
-        Path | None, typer.Option(help="Output file, .csv or .parquet; by default csv on standard output.")
+        Path | None,
+        typer.Option(
+            help="Output file, .csv or .parquet; by default csv on standard output.", callback=standard_output
+        ),
     ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Column to write with the predictions; repeatable.")
+    ] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Write all columns with the predictions.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Write the calibrated probability of the positive class.")
+    ] = False,
     escape_formulas: Annotated[
         bool,
-        typer.Option("--escape-formulas", help="Put ' before labels that a spreadsheet would interpret as formulas."),
+        typer.Option("--escape-formulas", help="Put ' before text that a spreadsheet would interpret as a formula."),
     ] = False,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
@@ -152,24 +201,27 @@ def predict(
     """Write a score and a label for each row, for files of any size."""
     from rocmax.workflow import load_model, write_predictions
 
+    fitted = load_model(model, max_bytes=max_bytes)
     with counting("rows scored") as advance:
-        rows = write_predictions(
-            load_model(model, max_bytes=max_bytes),
-            data,
+        found = write_predictions(
+            fitted,
+            tables(data),
             sys.stdout.buffer if out is None else out,
+            keep=keep or [],
+            keep_all=keep_all,
+            proba=proba,
             escape_formulas=escape_formulas,
             delimiter=delimiter,
             progress=advance,
         )
-    if out is not None:
-        screen.print(f"{rows} rows: {out}")
+    show_summary(found, fitted.positive, out)
 
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
 def evaluate(
     model: ModelFile,
-    data: Data,
+    data: Tables,
     target: TargetName = None,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
@@ -181,20 +233,19 @@ def evaluate(
 
     with working("scoring"):
         fitted = workflow.load_model(model, max_bytes=max_bytes)
-        found = workflow.evaluate(fitted, data, target=target, delimiter=delimiter, max_bytes=max_bytes)
+        found = workflow.evaluate(fitted, tables(data), target=target, delimiter=delimiter, max_bytes=max_bytes)
     result = found.to_dict()
+    for line in found.notes:
+        note(line)
     if json:
         show_json(result)
         return
     rows = result["rows"]
     counts = f"{rows['positive']} of class {result['positive']!r} (positive), {rows['negative']} others"
-    say(f"{result['model']} on {data}: {counts}")
+    say(f"{result['model']} on {name_of(data)}: {counts}")
     show_table(
         ["measure", "value", "95 % interval"],
-        [
-            [_title(name, value), f"{value['value']:.4f}", _interval(value)]
-            for name, value in result["measures"].items()
-        ],
+        [[title(name, value), f"{value['value']:.4f}", interval(value)] for name, value in result["measures"].items()],
     )
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
@@ -206,7 +257,7 @@ def evaluate(
 @app.command()
 @guarded("pandas", "pyarrow", prints=True)
 def compare(
-    data: Data,
+    data: Tables,
     target: TargetName = None,
     positive: Positive = None,
     max_fpr: MaxFPR = 1.0,
@@ -222,9 +273,18 @@ def compare(
     splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
     jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
     resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
+    text: Text = None,
+    number: Number = None,
+    date: Date = None,
     drop: Drop = None,
+    id: Id = None,
     group: Group = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = None,
+    na: NA = None,
+    encoding: Encoding = None,
+    skip_unlabelled: SkipUnlabelled = False,
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
     seed: Seed = 0,
@@ -235,9 +295,10 @@ def compare(
     from rocmax.workflow import compare_models
 
     names = None if models is None else [name.strip() for name in models.split(",")]
-    with counting("fits", None if names is None else len(names) * splits) as advance:
+    total = None if names is None else len(names) * splits
+    with counting("fits", total, None if names is None else partial(task_name, len(names), splits)) as advance:
         found = compare_models(
-            data,
+            tables(data),
             models=names,
             target=target,
             positive=positive,
@@ -246,26 +307,36 @@ def compare(
             min_tpr=min_tpr,
             measure=measure,
             tune=tune,
+            text=text or [],
+            number=number or [],
+            date=date or [],
             drop=drop or [],
+            id=id or [],
             group=group,
             n_splits=splits,
             n_jobs=jobs,
             store=resume,
             delimiter=delimiter,
+            decimal=decimal,
+            thousands=thousands,
+            na=na or [],
+            encoding=encoding,
+            skip_unlabelled=skip_unlabelled,
             zero_based=zero_based,
             max_bytes=max_bytes,
             random_state=seed,
             notify=note,
+            on_plan=None if json else show_plan,
             progress=advance,
         )
     if out is not None:
         found.save(out)
     if json:
-        show_json(found.to_dict())
+        show_json({"columns": [c.to_dict() for c in found.columns], "models": found.to_dict()})
         return
     how = "each model tuned on the training rows" if tune else "no model tuned"
     say(f"{found.measure} of class {found.positive!r}, {splits} splits, {how}")
-    show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
+    show_table(["model", "mean", "standard error", "p against the best", "seconds"], comparison_rows(found.table))
 
 
 @app.command()
@@ -303,67 +374,3 @@ def export(
 
     export_file(model, out, max_bytes=max_bytes)
     screen.print(f"exported: {out}")
-
-
-def _show_fit(fitted: Any, out: Path) -> None:
-    from rocmax.workflow.tuning import tuning_text
-
-    facts, result = fitted.facts, fitted.held_out
-    rows, classes = facts["rows"], facts["classes"]
-    say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
-    say(f"trained on {rows['train']} rows, {rows['held out']} held out")
-    if facts["families"] is not None:
-        _show_families(facts["families"])
-    say(tuning_text(facts["tuning"]))
-    title = _title(facts["measure"], result)
-    say(f"{title}: {result['value']:.4f}, 95 % interval {_interval(result)}, on the held-out rows")
-    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
-        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
-        if facts["min_tpr"] > 0:
-            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
-        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
-        say(f"threshold for {limit}{kept}: {fitted.threshold:.6g}")
-    say(f"model: {out}")
-
-
-def _show_families(found: dict[str, Any]) -> None:
-    say(f"families in {found['folds']} folds of at most {found['rows in a fold']} training rows:")
-    columns = ["family", "mean", "standard error", "difference to the best", "its standard error", "seconds", ""]
-    show_table(columns, [_family_row(row) for row in found["table"]])
-
-
-def _family_row(row: dict[str, Any]) -> list[str]:
-    errors = ["-" if row[name] is None else f"{row[name]:.4f}" for name in ("standard_error", "difference_error")]
-    best = row["difference"] == 0
-    return [
-        row["family"],
-        f"{row['mean']:.4f}",
-        errors[0],
-        "best" if best else f"{row['difference']:+.4f}",
-        "-" if best else errors[1],
-        f"{row['seconds']:.2f}",
-        "chosen" if row["chosen"] else "",
-    ]
-
-
-def _comparison_rows(table: Any) -> list[list[str]]:
-    return [
-        [
-            str(name),
-            f"{row['mean']:.4f}",
-            f"{row['standard_error']:.4f}",
-            "best" if math.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
-            f"{row['seconds']:.2f}",
-        ]
-        for name, row in table.iterrows()
-    ]
-
-
-def _title(name: str, value: dict[str, Any]) -> str:
-    from rocmax.measures import pick_measure
-
-    return pick_measure(name, value).title
-
-
-def _interval(value: dict[str, Any]) -> str:
-    return f"[{value['low']:.4f}, {value['high']:.4f}]"

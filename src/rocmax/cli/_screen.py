@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -25,13 +25,24 @@ def show_json(value: Any) -> None:
     say(json.dumps(value, indent=2))
 
 
-def show_table(columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table, with borders on a terminal and without in a pipe."""
-    out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
-    table = Table(*columns, box=None if not sys.stdout.isatty() else Table().box, pad_edge=False)
+@contextmanager
+def aside(on: bool) -> Iterator[None]:
+    """Print results on standard error while the block runs, because standard output has the content of a file."""
+    if not on:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def show_table(columns: list[str], rows: list[list[str]], console: Console | None = None) -> None:
+    """Print a table, with borders on a terminal and without in a pipe; on standard output if no console is given."""
+    terminal = sys.stdout.isatty() if console is None else console.is_terminal
+    out = console or Console(highlight=False, markup=False)
+    table = Table(*columns, box=None if not terminal else Table().box, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    out.print(table, width=None if terminal else 200, crop=False)
 
 
 @contextmanager
@@ -45,19 +56,52 @@ def working(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a progress bar, which is shown on a terminal only."""
+def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a function that shows what is done, with a bar and the time, on a terminal only."""
+    if not screen.is_terminal:
+        yield lambda text, done, total: None
+        return
+    with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+
+
+@contextmanager
+def counting(
+    text: str, total: int | None = None, named: Callable[[int], str] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances a progress bar, which is shown on a terminal only.
+
+    Parameters
+    ----------
+    text : str
+        What is counted.
+    total : int or None, default=None
+        Total, if it is known.
+    named : callable or None, default=None
+        Function that describes what comes after a count.
+    """
     if not screen.is_terminal:
         yield lambda count: None
         return
-    bar = Progress(
-        TextColumn(text),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}"),
-        TimeElapsedColumn(),
-        console=screen,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task(text, total=total)
-        yield lambda count: bar.advance(task, count)
+    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+        task = bar.add_task(text if named is None else f"{text}: {named(0)}", total=total)
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            if named is not None:
+                bar.update(task, description=f"{text}: {named(int(bar.tasks[0].completed))}")
+
+        yield advance
+
+
+def _bar(*more: Any) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
+    return Progress(*columns, console=screen, transient=True, refresh_per_second=4)
+
+
+def task_name(models: int, splits: int, done: int) -> str:
+    """Return which fit of a comparison comes after a number of fits."""
+    if done >= models * splits:
+        return "done"
+    return f"model {done % models + 1} of {models}, split {done // models + 1} of {splits}"

@@ -7,8 +7,9 @@ with NaN for missing values for numbers and booleans, strings for text, and date
 from __future__ import annotations
 
 from rocmax._public import set_public_module
+from rocmax.data._conversion import Table
 from rocmax.data._read import iter_batches, read_columns, read_table
-from rocmax.data._table_source import Table, TableSource
+from rocmax.data._table_source import TableSource
 from rocmax.data.errors import DataError
 
 __all__ = ["DataError", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]

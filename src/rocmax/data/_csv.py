@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from rocmax._messages import Message, Parameter
 from rocmax.data._files import Bounded, Source, arrow
+from rocmax.data._text_options import UTF8
 from rocmax.data.errors import DataError, check_distinct
 
 # Large enough for wide rows and small compared to memory; a row must fit into a block.
@@ -19,20 +20,18 @@ FIELD_BYTES = 32
 DELIMITERS = ",;\t|"
 # A header of 100,000 names of ordinary length takes a tenth of this.
 HEADER_BYTES = 1 << 24
-# Every value is looked up in this list, so a longer list is slower.
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
 
 
-def header(source: Source, delimiter: str | None) -> list[str]:
+def header(source: Source) -> list[str]:
     """Return the column names."""
-    separator = _separator(source, delimiter)
+    separator = _separator(source)
     too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a text table?"
     with source.open() as stream:
         bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
         try:
-            names = next(csv.reader(_lines(bounded), delimiter=separator), [])
+            names = next(csv.reader(_lines(source, bounded), delimiter=separator), [])
         except UnicodeDecodeError:
-            raise _not_utf8(source) from None
+            raise _not_decoded(source) from None
         except csv.Error as error:
             raise DataError(f"{source.path}, line 1: the header cannot be used: {error}; shorten the names") from error
     if not names:
@@ -46,33 +45,33 @@ def header(source: Source, delimiter: str | None) -> list[str]:
     return names
 
 
-def read(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
+def read(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
     """Return the whole file as an Arrow table; types are inferred from all rows."""
     pc = _module()
     if types:
-        types = {**types, **_booleans(source, columns, types, delimiter)}
-    with source.native() as stream, _Explained(source, columns, delimiter):
+        types = {**types, **_booleans(source, columns, types)}
+    with source.native() as stream, _Explained(source, columns):
         table = pc.read_csv(
             stream,
-            read_options=pc.ReadOptions(block_size=_block_size(source)),
-            parse_options=_parse_options(source, delimiter),
-            convert_options=_convert_options(columns, types),
+            read_options=pc.ReadOptions(block_size=_block_size(source), encoding=source.text.encoding),
+            parse_options=_parse_options(source),
+            convert_options=_convert_options(source, columns, types),
         )
     if any(arrow().types.is_binary(kind) for kind in table.schema.types):
-        raise _not_utf8(source)
+        raise _not_decoded(source)
     if table.num_rows == 0:
         raise DataError(f"{source.path} has a header but no rows")
     return table
 
 
-def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Iterator[Any]:
+def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the file as Arrow batches; types that are not given are inferred from the first block."""
     pa, count = arrow(), 0
-    declared = {**types, **_booleans(source, columns, types, delimiter)}
-    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared, delimiter)}
+    declared = {**types, **_booleans(source, columns, types)}
+    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared)}
     known = {**guessed, **declared}
-    with source.native() as stream, _Explained(source, columns, delimiter):
-        for batch in _open(source, stream, columns, known, delimiter):
+    with source.native() as stream, _Explained(source, columns):
+        for batch in _open(source, stream, columns, known):
             if batch.num_rows:
                 count += batch.num_rows
                 yield pa.Table.from_batches([batch])
@@ -80,25 +79,21 @@ def parts(source: Source, columns: Sequence[str], types: Mapping[str, Any], deli
         raise DataError(f"{source.path} has a header but no rows")
 
 
-def _first_types(
-    source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
-) -> list[tuple[str, Any]]:
-    with source.native() as stream, _Explained(source, columns, delimiter):
-        schema = _open(source, stream, columns, types, delimiter).schema
+def _first_types(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    with source.native() as stream, _Explained(source, columns):
+        schema = _open(source, stream, columns, types).schema
     if any(arrow().types.is_binary(kind) for kind in schema.types):
-        raise _not_utf8(source)
+        raise _not_decoded(source)
     return list(zip(schema.names, schema.types, strict=True))
 
 
-def _booleans(
-    source: Source, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None
-) -> dict[str, Any]:
+def _booleans(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns declared as numbers that contain booleans, which must be read as booleans first."""
     pa = arrow()
     texts = {name: kind for name, kind in types.items() if pa.types.is_string(kind)}
     if len(texts) == len(types):
         return {}
-    first = _first_types(source, columns, texts, delimiter)
+    first = _first_types(source, columns, texts)
     return {name: kind for name, kind in first if name in types and pa.types.is_boolean(kind)}
 
 
@@ -107,21 +102,21 @@ def _general(pa: Any, kind: Any) -> Any:
     return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
 
 
-def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[str, Any], delimiter: str | None) -> Any:
+def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
     pc = _module()
     return pc.open_csv(
         stream,
-        read_options=pc.ReadOptions(block_size=_block_size(source)),
-        parse_options=_parse_options(source, delimiter),
-        convert_options=_convert_options(columns, types),
+        read_options=pc.ReadOptions(block_size=_block_size(source), encoding=source.text.encoding),
+        parse_options=_parse_options(source),
+        convert_options=_convert_options(source, columns, types),
     )
 
 
 class _Explained:
     """Context manager that converts pyarrow errors to DataError with the file and the line."""
 
-    def __init__(self, source: Source, columns: Sequence[str], delimiter: str | None) -> None:
-        self.source, self.columns, self.delimiter = source, columns, delimiter
+    def __init__(self, source: Source, columns: Sequence[str]) -> None:
+        self.source, self.columns = source, columns
 
     def __enter__(self) -> None:
         return None
@@ -131,7 +126,7 @@ class _Explained:
             return
         text = str(error)
         if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
-            raise _not_utf8(self.source) from error
+            raise _not_decoded(self.source) from error
         if "Expected" in text and "columns" in text:
             raise self._ragged(text) from error
         bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
@@ -145,7 +140,7 @@ class _Explained:
 
     def _ragged(self, text: str) -> DataError:
         with self.source.open() as stream, suppress(csv.Error):
-            rows = self._rows(stream)
+            rows = _rows(self.source, stream)
             width = len(next(rows))
             for row in rows:
                 if row and len(row) != width:
@@ -156,21 +151,50 @@ class _Explained:
         return DataError(f"{self.source.path} has a row whose length differs from that of the header: {_short(text)}")
 
     def _bad_value(self, column: str, value: str) -> DataError:
-        line = None
-        with self.source.open() as stream, suppress(csv.Error):
-            rows = self._rows(stream)
-            place = next(rows).index(column)
-            line = next((rows.line_num for row in rows if len(row) > place and row[place] == value), None)
+        line = lines_of(self.source, column, [value]).get(value)
         where = f"{self.source.path}, line {line}" if line else str(self.source.path)
         advice = Parameter("types", {column: "text"}, " (to read the column as text: {})")
         return DataError(
             Message(f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}", advice)
         )
 
-    def _rows(self, stream: Any) -> Any:
-        # Bytes that are not UTF-8 may be in another line than the error. Python's reader raises csv.Error for fields
-        # longer than its limit, which pyarrow can read; the line is then unknown.
-        return csv.reader(_lines(stream, "surrogateescape"), delimiter=_separator(self.source, self.delimiter))
+
+def lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:
+    """Return the first line of each value of a column; a value that is not found is left out."""
+    wanted, found = {value.strip() for value in values}, {}
+    exact = {value.strip(): value for value in values}
+    with source.open() as stream, suppress(csv.Error):
+        rows = _rows(source, stream)
+        place = next(rows).index(column)
+        for row in rows:
+            if len(row) > place and row[place].strip() in wanted:
+                wanted.remove(row[place].strip())
+                found[exact[row[place].strip()]] = rows.line_num
+                if not wanted:
+                    break
+    return found
+
+
+def zero_led(source: Source, columns: Sequence[str]) -> list[str]:
+    """Return the columns of whole numbers of which one is written with a leading zero, as far as the first block shows.
+
+    Such numbers are codes: as numbers, they would lose their zeros.
+    """
+    pa = arrow()
+
+    whole = [name for name, kind in _first_types(source, columns, {}) if pa.types.is_integer(kind)]
+    if not whole:
+        return []
+    with source.native() as stream, _Explained(source, whole):
+        first = _open(source, stream, whole, dict.fromkeys(whole, pa.string())).read_next_batch()
+    led = [pa.compute.any(pa.compute.match_substring_regex(first[name], r"^\s*[+-]?0\d")).as_py() for name in whole]
+    return [name for name, found in zip(whole, led, strict=True) if found]
+
+
+def _rows(source: Source, stream: Any) -> Any:
+    # Bytes that cannot be decoded may be in another line than the error. Python's reader raises csv.Error for fields
+    # longer than its limit, which pyarrow can read; the line is then unknown.
+    return csv.reader(_lines(source, stream, "surrogateescape"), delimiter=_separator(source))
 
 
 def _block_size(source: Source) -> int:
@@ -181,39 +205,43 @@ def _short(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-def _not_utf8(source: Source) -> DataError:
+def _not_decoded(source: Source) -> DataError:
+    name = "UTF-8" if source.text.encoding == UTF8 else source.text.encoding
+    advice = Message("; save the file as UTF-8, or pass its encoding: ", Parameter("encoding", ...))
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
             try:
-                line.decode("utf-8")
+                line.decode(source.text.encoding)
             except UnicodeDecodeError as error:
-                return DataError(
-                    f"{source.path}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8; save the file as UTF-8"
-                )
-    return DataError(f"{source.path} must be encoded in UTF-8; got other bytes")
+                where = f"{source.path}, line {number}: byte 0x{line[error.start]:02x} is not {name}"
+                return DataError(Message(where, *advice.parts))
+    return DataError(Message(f"{source.path} must be encoded in {name}; got other bytes", *advice.parts))
 
 
-def _lines(stream: Any, errors: str = "strict") -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+def _lines(source: Source, stream: Any, errors: str = "strict") -> io.TextIOWrapper:
+    encoding = "utf-8-sig" if source.text.encoding == UTF8 else source.text.encoding
+    return io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
 
 
-def _separator(source: Source, delimiter: str | None) -> str:
-    if delimiter is not None and len(delimiter) != 1:
-        raise DataError(f"delimiter must be one character; got {delimiter!r}")
-    return delimiter or ("\t" if source.format == "tsv" else ",")
+def _separator(source: Source) -> str:
+    return source.text.delimiter or ("\t" if source.format == "tsv" else ",")
 
 
-def _parse_options(source: Source, delimiter: str | None) -> Any:
+def _parse_options(source: Source) -> Any:
     # Searching for quotes takes about 1 % of the parsing time, and parsing is faster without them.
     options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
-    return _module().ParseOptions(delimiter=_separator(source, delimiter), **options)
+    return _module().ParseOptions(delimiter=_separator(source), **options)
 
 
-def _convert_options(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+def _convert_options(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
     wanted = set(columns)
     known = {name: kind for name, kind in types.items() if name in wanted}
     return _module().ConvertOptions(
-        include_columns=list(columns), column_types=known, null_values=MISSING, strings_can_be_null=True
+        include_columns=list(columns),
+        column_types=known,
+        null_values=source.text.missing,
+        strings_can_be_null=True,
+        decimal_point=source.text.decimal,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import mmap
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 from rocmax._decompression import beyond_limit, unpack_limit
 from rocmax._packages import need
+from rocmax.data._text_options import TextOptions
 from rocmax.data.errors import DataError
 
 FORMATS = {
@@ -34,13 +38,21 @@ class Source(NamedTuple):
     compression: str | None
     limit: int | None = None
     n_columns: int = 0
+    text: TextOptions = TextOptions()
+    # The file to open if the path is only the name of its content, such as "standard input".
+    content: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """The file to open."""
+        return self.content or self.path
 
     def limited(self, max_bytes: int | None) -> Source:
         """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
         if self.compression is None:
             unpack_limit(0, max_bytes)
             return self
-        return self._replace(limit=unpack_limit(self.path.stat().st_size, max_bytes))
+        return self._replace(limit=unpack_limit(self.file.stat().st_size, max_bytes))
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -58,7 +70,7 @@ class Source(NamedTuple):
     def _unpacked(self) -> Iterator[Any]:
         pa = arrow()
         try:
-            with pa.input_stream(str(self.path), compression=self.compression) as stream:
+            with pa.input_stream(str(self.file), compression=self.compression) as stream:
                 limit = self.limit
                 yield stream if limit is None else Bounded(stream, limit, beyond_limit(self.path, limit))
         except OSError as error:
@@ -66,9 +78,9 @@ class Source(NamedTuple):
 
     def has_quotes(self) -> bool:
         """Return whether the file may contain quotes, and so line breaks in values; True for compressed files."""
-        if self.compression is not None or not self.path.is_file():
+        if self.compression is not None or not self.file.is_file():
             return True
-        with self.path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with self.file.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(b'"') >= 0
 
     def broken(self, error: OSError) -> DataError:
@@ -99,6 +111,36 @@ class Bounded(io.RawIOBase):
             raise DataError(self._message)
         result: int = count
         return result
+
+
+class Spool:
+    """Copy of an open file, because the header and the rows of a table are read separately.
+
+    Parameters
+    ----------
+    stream : binary file
+        File to copy.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
+        shutil.copyfileobj(stream, self._copy)
+        self._copy.flush()
+        self.path = Path(self._copy.name)
+        name = getattr(stream, "name", None)
+        self.name = "standard input" if name in ("<stdin>", 0) or not isinstance(name, str) else name
+        if self._copy.tell() == 0:
+            raise DataError(f"{self.name} is empty")
+
+
+def find_sources(path: str | Path) -> list[Source]:
+    """Return the files of a path, or of a pattern such as ``part-*.csv`` if there is no file of that name."""
+    if glob.has_magic(str(path)) and not Path(path).exists():
+        found = sorted(glob.glob(str(path)))
+        if not found:
+            raise DataError(f"no file matches {str(path)!r}")
+        return [find_source(name) for name in found]
+    return [find_source(path)]
 
 
 def find_source(path: str | Path) -> Source:

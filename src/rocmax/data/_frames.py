@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rocmax.data._files import arrow
+from rocmax.data._text_options import TextOptions
 from rocmax.data.errors import DataError, check_distinct
 
 BATCH_ROWS = 1 << 16
@@ -17,6 +18,7 @@ class FrameSource(NamedTuple):
     frame: Any
     path: str = "the table"
     format: str = "frame"
+    text: TextOptions = TextOptions()
 
 
 def is_frame(value: Any) -> bool:

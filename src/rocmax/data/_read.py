@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rocmax.data._table_source import Kind, Table, TableSource, _check_sizes
+from rocmax.data._conversion import Kind, Table
+from rocmax.data._table_source import TableSource, _check_sizes
 
 
 def read_columns(path: Any, *, delimiter: str | None = None) -> list[str] | None:
@@ -35,6 +36,10 @@ def read_table(
     columns: Sequence[str] | None = None,
     types: Mapping[str, Kind] | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
     max_bytes: int | None = None,
@@ -54,6 +59,14 @@ def read_table(
         "number" or "text" for columns whose type should not be inferred.
     delimiter : str, default=None
         Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is UTF-8.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used.
     zero_based : bool, default=False
@@ -84,7 +97,7 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    return TableSource(path, delimiter=delimiter).read(
+    return TableSource(path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding).read(
         target=target,
         columns=columns,
         types=types,
@@ -104,6 +117,10 @@ def iter_batches(
     columns: Sequence[str] | None = None,
     types: Mapping[str, Kind] | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
 ) -> Iterator[Table]:
@@ -133,6 +150,14 @@ def iter_batches(
         from the first 4 MB of a text table; a later row with another type is an error that names the line.
     delimiter : str, default=None
         Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is UTF-8.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
     zero_based : bool, default=False
@@ -161,7 +186,9 @@ def iter_batches(
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
     _check_sizes(batch_size, buffer_size)
-    return TableSource(path, delimiter=delimiter).batches(
+    return TableSource(
+        path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding
+    ).batches(
         target=target,
         batch_size=batch_size,
         buffer_size=buffer_size,

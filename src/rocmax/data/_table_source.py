@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rocmax.data import _csv, _frames, _parquet, _svmlight
-from rocmax.data._files import Source, arrow, find_source
+from rocmax.data._conversion import Kind, Table, as_table, is_text, labelled
+from rocmax.data._files import Source, Spool, arrow, find_sources
 from rocmax.data._frames import FrameSource
 from rocmax.data._shuffle import rebatch
+from rocmax.data._text_options import TextOptions, text_options
 from rocmax.data.errors import DataError, check_columns
-
-Kind = Literal["number", "text"]
-
-
-class Table(NamedTuple):
-    """Features, as a pandas DataFrame or a CSR matrix, and labels, which are None without a target."""
-
-    X: Any
-    y: NDArray[Any] | None
 
 
 class TableSource:
@@ -30,10 +22,19 @@ class TableSource:
 
     Parameters
     ----------
-    table : str, Path or data frame
-        File, as in :func:`read_table`; or a pandas or polars DataFrame, or a pyarrow Table.
+    table : str, Path, list of them, file or data frame
+        File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
+        binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
     delimiter : str, default=None
         Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is UTF-8.
 
     Attributes
     ----------
@@ -41,6 +42,10 @@ class TableSource:
         Path of the file, or "the table" for a data frame.
     columns : list of str or None
         Column names, in order; None for an svmlight file, which has no column names.
+    text : TextOptions
+        How values are written.
+    n_skipped : int
+        Number of rows without a label that the last call of :meth:`read` left out.
 
     Examples
     --------
@@ -53,26 +58,29 @@ class TableSource:
     [10.0, nan]
     """
 
-    def __init__(self, table: Any, *, delimiter: str | None = None) -> None:
-        self._delimiter = delimiter
-        self.columns: list[str] | None = None
-        self._source: Source | FrameSource
-        if _frames.is_frame(table):
-            arrow()
-            self._source = FrameSource(table)
-            self.columns = _frames.header(self._source)
-        elif isinstance(table, str | Path):
-            self._source = find_source(table)
-            if self._source.format == "parquet":
-                self.columns = _parquet.header(self._source)
-            elif self._source.format != "svmlight":
-                self.columns = _csv.header(self._source, delimiter)
-                self._source = self._source._replace(n_columns=len(self.columns))
-        else:
-            raise TypeError(
-                f"table must be a path or a pandas or polars DataFrame; got a value of type {type(table).__name__}"
-            )
-        self.name = str(self._source.path)
+    def __init__(
+        self,
+        table: Any,
+        *,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+        na: str | Sequence[str] = (),
+        encoding: str | None = None,
+    ) -> None:
+        self.text = options = text_options(delimiter, decimal, thousands, na, encoding)
+        self.n_skipped = 0
+        self._spool = Spool(table) if hasattr(table, "read") else None
+        self._sources: list[Any] = _sources(table, options, self._spool)
+        self.columns = _header(self._sources[0])
+        for i, source in enumerate(self._sources):
+            if i:
+                _check_same(self._sources[0], self.columns, source)
+            if isinstance(source, Source):
+                self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+        self.name = str(self._sources[0].path)
+        if len(self._sources) > 1:
+            self.name += f" and {len(self._sources) - 1} more"
 
     def read(
         self,
@@ -83,6 +91,7 @@ class TableSource:
         n_features: int | None = None,
         zero_based: bool = False,
         max_bytes: int | None = None,
+        skip_unlabelled: bool = False,
     ) -> Table:
         """Read all rows.
 
@@ -102,26 +111,25 @@ class TableSource:
             Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file.
             If None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no
             limit.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
 
         Returns
         -------
         Table
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
-        if isinstance(self._source, FrameSource):
-            names, _ = self._resolve(target, columns, types)
-            return _as_table(self._source, _frames.read(self._source, names), target, types or {})
-        source = self._source.limited(max_bytes)
-        if source.format == "svmlight":
-            _no_names(source, target, columns)
-            return _labelled(source, *_svmlight.read(source, n_features, zero_based))
+        sources = [_limited(source, max_bytes) for source in self._sources]
+        if sources[0].format == "svmlight":
+            _no_names(sources[0], target, columns)
+            if len(sources) > 1:
+                raise DataError(f"svmlight files must be passed one at a time; got {self.name}")
+            return labelled(sources[0], *_svmlight.read(sources[0], n_features, zero_based))
         names, declared = self._resolve(target, columns, types)
-        if source.format == "parquet":
-            _parquet.check_size(source, names, max_bytes)
-            table = arrow().concat_tables(_parquet.parts(source, names))
-        else:
-            table = _csv.read(source, names, declared, self._delimiter)
-        return _as_table(source, table, target, types or {})
+        table = _joined(sources, names, declared, max_bytes)
+        found = as_table(sources[0], table, target, types or {}, skip_unlabelled)
+        self.n_skipped = int(table.num_rows - len(found.X))
+        return found
 
     def batches(
         self,
@@ -163,24 +171,56 @@ class TableSource:
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
         _check_sizes(batch_size, buffer_size)
-        source: Any = self._source
+        source: Any = self._sources[0]
         if source.format == "svmlight":
             _no_names(source, target, columns)
-            pairs = _svmlight.parts(source, n_features, zero_based)
-            parts: Iterator[Any] = (_labelled(source, *pair) for pair in pairs)
+            pairs = (pair for one in self._sources for pair in _svmlight.parts(one, n_features, zero_based))
+            parts: Iterator[Any] = (labelled(source, *pair) for pair in pairs)
         else:
             names, declared = self._resolve(target, columns, types)
-            pieces = self._pieces(names, declared)
-            parts = (_as_table(source, piece, target, types or {}) for piece in pieces)
+            pieces = (piece for one in self._sources for piece in _pieces(one, names, declared))
+            parts = (as_table(source, piece, target, types or {}) for piece in pieces)
         rng = None if buffer_size is None else np.random.default_rng(random_state)
         return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
 
-    def _pieces(self, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
-        if isinstance(self._source, FrameSource):
-            return _frames.parts(self._source, names)
-        if self._source.format == "parquet":
-            return _parquet.parts(self._source, names)
-        return _csv.parts(self._source, names, declared, self._delimiter)
+    def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
+        """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        values : sequence of str
+            Values, without spaces around them.
+
+        Returns
+        -------
+        dict of str to str
+            Places by value.
+        """
+        found: dict[str, str] = {}
+        for source in self._sources:
+            rest = [value for value in values if value not in found]
+            if not rest or source.format not in ("csv", "tsv"):
+                break
+            found |= {value: f"{source.path}, line {n}" for value, n in _csv.lines_of(source, column, rest).items()}
+        return found
+
+    def zero_led(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns of text tables in which whole numbers have leading zeros, as codes have.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns to look at.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        first = self._sources[0]
+        return _csv.zero_led(first, columns) if columns and first.format in ("csv", "tsv") else []
 
     def _resolve(
         self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
@@ -191,7 +231,8 @@ class TableSource:
         check_columns(self.name, wanted + ([] if target is None else [target]), present)
         names = [name for name in wanted if name != target] + ([] if target is None else [target])
         pa = arrow()
-        kinds = {"number": pa.float64(), "text": pa.string()}
+        text = dict.fromkeys(("text", "date", "parsed", "raw"), pa.string())
+        kinds = {"number": pa.float64(), **text}
         unknown = [kind for kind in (types or {}).values() if kind not in kinds]
         if unknown:
             raise ValueError(f"the values of types must be 'number' or 'text'; got {unknown[0]!r}")
@@ -214,60 +255,74 @@ def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) ->
         raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
-def _as_table(source: Any, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
-    """Split an Arrow table into features, of the types of this module, and labels."""
-    pa, labels = arrow(), None
-    names, columns = table.column_names, table.columns
-    try:
-        if target is not None:
-            labels = _labels(source, columns.pop(names.index(target)), target)
-            names.remove(target)
-        plain = [_plain(source, column, name, types.get(name)) for name, column in zip(names, columns, strict=True)]
-        return Table(pa.table(plain, names=names).to_pandas(), labels)
-    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
-        raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
+def _sources(table: Any, options: TextOptions, spool: Spool | None) -> list[Any]:
+    """Return the files or the data frame of a table."""
+    if spool is not None:
+        return [Source(Path(spool.name), "csv", None, text=options, content=spool.path)]
+    if _frames.is_frame(table):
+        arrow()
+        return [FrameSource(table, text=options)]
+    several = isinstance(table, list | tuple)
+    paths = list(table) if several else [table]
+    if not paths or not all(isinstance(path, str | Path) for path in paths):
+        got = "none" if not paths else f"a value of type {type(table).__name__}"
+        raise TypeError(f"table must be a path, a list of paths, or a pandas or polars DataFrame; got {got}")
+    return [source._replace(text=options) for path in paths for source in find_sources(path)]
 
 
-def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
-    labels = column.to_pandas().to_numpy()
-    lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
-    if lacking:
-        raise DataError(f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}")
-    result: NDArray[Any] = labels
-    return result
+def _header(source: Any) -> list[str] | None:
+    if isinstance(source, FrameSource):
+        return _frames.header(source)
+    if source.format == "parquet":
+        return _parquet.header(source)
+    return None if source.format == "svmlight" else _csv.header(source)
 
 
-def _labelled(source: Any, X: Any, y: NDArray[Any]) -> Table:
-    lacking = int(np.count_nonzero(np.isnan(y)))
-    if lacking:
-        raise DataError(f"{source.path} must have a label in each row; got {lacking} that are not numbers")
-    return Table(X, y)
+def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
+    """Raise DataError if another file of the same table has other columns."""
+    names = _header(source)
+    if (names is None) != (columns is None):
+        raise DataError(f"{first.path} and {source.path} must both have column names, or neither of them")
+    if names is not None and columns is not None and set(names) != set(columns):
+        lacking = [name for name in columns if name not in set(names)]
+        other = f"no column {lacking[0]!r}" if lacking else f"the column {(set(names) - set(columns)).pop()!r}"
+        raise DataError(f"{source.path} must have the columns of {first.path}; got {other}")
 
 
-def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
-    """Cast a column to float64 or string; dates are not changed."""
+def _limited(source: Any, max_bytes: int | None) -> Any:
+    return source.limited(max_bytes) if isinstance(source, Source) else source
+
+
+def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
+    """Return the rows of all files as one Arrow table; a column that is text in one file is text in all."""
+    tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    if len(tables) == 1:
+        return tables[0]
     pa = arrow()
-    kind = column.type
-    if kind == pa.float64() and declared != "text":
-        return column
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
-    if declared is None and pa.types.is_temporal(kind):
-        return column
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    is_number = _is_number(kind)
-    if not (is_text or is_number or pa.types.is_temporal(kind)):
-        raise DataError(f"{source.path}: column {name!r} must contain numbers, text or dates; got {kind}")
-    wanted = declared or ("text" if is_text else "number")
-    try:
-        # Integers above 2**53 are rounded.
-        return column.cast(pa.float64(), safe=False) if wanted == "number" else column.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
+    mixed = [
+        name
+        for name in names
+        if len({table.schema.field(name).type for table in tables}) > 1
+        and any(is_text(kind) or pa.types.is_temporal(kind) for kind in (t.schema.field(name).type for t in tables))
+    ]
+    if mixed:
+        declared = {**declared, **dict.fromkeys(mixed, pa.string())}
+        tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _is_number(kind: Any) -> bool:
-    of = arrow().types
-    tests = of.is_integer, of.is_floating, of.is_boolean, of.is_null, of.is_decimal
-    return any(test(kind) for test in tests)
+def _whole(source: Any, names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
+    if isinstance(source, FrameSource):
+        return _frames.read(source, names)
+    if source.format == "parquet":
+        _parquet.check_size(source, names, max_bytes)
+        return arrow().concat_tables(_parquet.parts(source, names))
+    return _csv.read(source, names, declared)
+
+
+def _pieces(source: Any, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+    if isinstance(source, FrameSource):
+        return _frames.parts(source, names)
+    if source.format == "parquet":
+        return _parquet.parts(source, names)
+    return _csv.parts(source, names, declared)

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from rocmax._response import class_scores, towards
 from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
+from rocmax.estimators._passed_on import WrappedClassifier, row_params
 
 
-class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifier that scores held-out rows, chooses a threshold on them and predicts with it.
 
     A subclass stores ``estimator``, ``confidence``, ``cv``, ``pos_label``, ``random_state`` and its limit, and sets
@@ -89,12 +90,20 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _positive_index(self) -> int:
         return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
 
-    def _scored(self, X: Any, y: Any) -> tuple[Array, NDArray[np.bool_]]:
-        """Store the classes and fit the estimator; return the scores and labels of the held-out rows."""
+    def _scored(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Array, NDArray[np.bool_], Array | None]:
+        """Store the classes and fit the estimator; return scores, labels and weights of the held-out rows."""
         X, y = indexable(X, y)
         y, self.classes_, index = check_target(y, self.pos_label)
         self.positive_class_ = self.classes_[index]
-        return self._held_out(X, y, index)
+        weight = params.get("sample_weight")
+        if weight is not None and np.unique(y[np.asarray(weight) > 0]).size < 2:
+            raise ValueError("both classes must have rows with a positive sample_weight; got one class only")
+        if weight is not None and self.confidence is not None:
+            raise ValueError(
+                "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"
+            )
+        scores, positive, rows = self._held_out(X, y, index, params)
+        return scores, positive, None if weight is None else np.asarray(weight, dtype=np.float64)[rows]
 
     def _check_parameters(self, limit: str) -> None:
         checked = {limit: getattr(self, limit)} | ({} if self.confidence is None else {"confidence": self.confidence})
@@ -116,25 +125,27 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 f"model that was not trained on them; got {self.cv!r}"
             )
 
-    def _held_out(self, X: Any, y: NDArray[Any], index: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Fit the estimator; return scores and labels from the source ``cv``."""
-        positive = y == self.classes_[index]
+    def _held_out(
+        self, X: Any, y: NDArray[Any], index: int, params: dict[str, Any]
+    ) -> tuple[Array, NDArray[np.bool_], NDArray[np.intp]]:
+        """Fit the estimator; return the scores, labels and places of the held-out rows."""
+        positive, rows = y == self.classes_[index], np.arange(y.size)
         if isinstance(self.cv, str):
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return class_scores(self.estimator_, X, index), positive
+            return class_scores(self.estimator_, X, index), positive, rows
         if _is_share(self.cv):
-            rows = np.arange(y.size)
             train, test = train_test_split(
                 rows, test_size=self.cv, stratify=y, random_state=random_source(self.random_state)
             )
-            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
-            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test]
+            own = row_params(params, y.size, train)
+            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
+            return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
         folds = check_cv(self.cv, y, classifier=True)
         method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
-        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method)
-        self.estimator_ = clone(self.estimator).fit(X, y)
-        return towards(response, index), positive
+        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method, params=params or None)
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        return towards(response, index), positive, rows
 
 
 def _is_share(value: Any) -> bool:

@@ -102,7 +102,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> FPRThresholdClassifier:
+    def fit(self, X: Any, y: Any, **params: Any) -> FPRThresholdClassifier:
         """Fit the estimator and choose the threshold.
 
         Parameters
@@ -111,6 +111,9 @@ class FPRThresholdClassifier(HeldOutThreshold):
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
+        **params : dict
+            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The false-positive rate of the
+            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
 
         Returns
         -------
@@ -118,11 +121,11 @@ class FPRThresholdClassifier(HeldOutThreshold):
             The fitted estimator.
         """
         self._check_parameters("max_fpr")
-        scores, positive = self._scored(X, y)
+        scores, positive, weight = self._scored(X, y, params)
         self.n_negatives_ = int(np.count_nonzero(~positive))
         self.violation_bound_ = math.nan
         if self.confidence is None:
-            self.threshold_ = at_fpr(scores, positive, None, self.max_fpr)
+            self.threshold_ = at_fpr(scores, positive, weight, self.max_fpr)
         else:
             k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, 1 - self.confidence)
             self.threshold_ = above_order(scores, positive, k)
@@ -222,7 +225,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> TPRThresholdClassifier:
+    def fit(self, X: Any, y: Any, **params: Any) -> TPRThresholdClassifier:
         """Fit the estimator and choose the threshold.
 
         Parameters
@@ -231,6 +234,9 @@ class TPRThresholdClassifier(HeldOutThreshold):
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
+        **params : dict
+            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The true-positive rate of the
+            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
 
         Returns
         -------
@@ -238,11 +244,11 @@ class TPRThresholdClassifier(HeldOutThreshold):
             The fitted estimator.
         """
         self._check_parameters("min_tpr")
-        scores, positive = self._scored(X, y)
+        scores, positive, weight = self._scored(X, y, params)
         self.n_positives_ = int(np.count_nonzero(positive))
         self.violation_bound_ = math.nan
         if self.confidence is None:
-            self.threshold_ = at_tpr(scores, positive, None, self.min_tpr)
+            self.threshold_ = at_tpr(scores, positive, weight, self.min_tpr)
         else:
             k, self.violation_bound_ = order_statistic(
                 self.n_positives_, 1 - self.min_tpr, 1 - self.confidence, required_tpr=self.min_tpr

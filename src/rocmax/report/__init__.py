@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from rocmax._packages import need
+from rocmax.report._classifier import report_classifier
 from rocmax.report._content import Change, Feature, ReportModel, Segment, TestData
 from rocmax.report._view import view
 
@@ -51,3 +55,71 @@ def _as_data(value: Any) -> Any:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return markupsafe.Markup(text)
+
+
+class CallableReport(ModuleType):
+    """Type of this module, which is a function, too: ``rocmax.report(model, X, y)``."""
+
+    def __call__(
+        self,
+        model: Any,
+        X: Any,
+        y: Any,
+        out: str | Path | None = None,
+        *,
+        pos_label: Any = None,
+        min_fpr: float = 0.0,
+        max_fpr: float = 1.0,
+        random_state: int = 0,
+    ) -> str:
+        """Return the HTML report of a fitted classifier of rocmax, scikit-learn, LightGBM or XGBoost on test rows.
+
+        Parameters
+        ----------
+        model : estimator or dict of str to estimator
+            Fitted binary classifier with ``decision_function`` or ``predict_proba``; or several, by name, of which the
+            others are compared with the first.
+        X : array-like of shape (n_samples, n_features)
+            Test rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        out : str or Path, default=None
+            File to write. None writes none.
+        pos_label : int, float, bool or str, default=None
+            Label of the positive class. None takes the larger label.
+        min_fpr : float, default=0.0
+            Lower end of the range of false-positive rates, at least 0.
+        max_fpr : float, default=1.0
+            Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+        random_state : int, default=0
+            Seed of the resamples of confidence intervals.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Examples
+        --------
+        >>> import rocmax
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = make_classification(random_state=0)
+        >>> page = rocmax.report(LogisticRegression().fit(X[:50], y[:50]), X[50:], y[50:], max_fpr=0.2)
+        >>> page[:15]
+        '<!doctype html>'
+        """
+        return report_classifier(
+            render,
+            model,
+            X,
+            y,
+            out,
+            pos_label=pos_label,
+            min_fpr=min_fpr,
+            max_fpr=max_fpr,
+            random_state=random_state,
+        )
+
+
+sys.modules[__name__].__class__ = CallableReport

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rocmax._messages import Message, Parameter
 from rocmax._typing import Array, Bools
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError
 from rocmax.metrics.registry import METRICS
+from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.measuring import all_measured, window_measure_names
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, need_tables
+from rocmax.workflow.tables import feature_options, model_features, need_tables, table_source
 from rocmax.workflow.target import Target, known_target
 
 
@@ -49,6 +50,8 @@ class Evaluation:
         Score of each row, above zero for the positive class.
     is_positive : ndarray of shape (n_rows,)
         Whether each row is of the positive class.
+    notes : list of str
+        Results that the rows cannot support.
     """
 
     model: str
@@ -58,10 +61,11 @@ class Evaluation:
     threshold: dict[str, Any]
     scores: Array
     is_positive: Bools
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the arrays as plain values, for example for JSON."""
-        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold")}
+        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold", "notes")}
 
 
 def evaluate(
@@ -78,7 +82,7 @@ def evaluate(
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
     target : str, default=None
@@ -113,7 +117,8 @@ def score_table(
     fitted: TableModel, table: Any, target: str | None, delimiter: str | None, max_bytes: int | None
 ) -> Scored:
     """Return scores and decisions on a labeled table."""
-    facts, source = fitted.facts, TableSource(table, delimiter=delimiter)
+    facts = fitted.facts
+    source = table_source(facts, table, delimiter)
     options = feature_options(facts, fitted.place, source)
     if source.columns is not None:
         target = target or facts["target"]
@@ -122,6 +127,7 @@ def score_table(
             raise DataError(advice)
         options["target"] = target
     X, y = source.read(**options, max_bytes=max_bytes)
+    X = model_features(facts, X)
     name = f"column {target!r}" if target else "the target"
     labels = known_target(y, facts["positive"], facts["negative"], name)
     predicted = fitted.model.predict(X) == facts["positive"]
@@ -149,6 +155,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
+        notes=row_notes(positive, facts["max_fpr"], "rows"),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax.workflow.models import FAMILIES, need_package
+from rocmax.workflow.progress import stage
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 50
@@ -72,7 +73,8 @@ def compare_families(
         "folds" and "rows in a fold".
     """
     scores, seconds = {}, {}
-    for name, model in candidates.items():
+    for number, (name, model) in enumerate(candidates.items(), 1):
+        stage(f"family {number} of {len(candidates)}: {name}", number - 1, len(candidates))
         start = perf_counter()
         scores[name] = model.fit(X, y, groups).held_out_scores(X, y, groups)
         seconds[name] = perf_counter() - start

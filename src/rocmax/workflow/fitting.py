@@ -14,16 +14,21 @@ from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._messages import Message, Parameter
-from rocmax._typing import Bools, Index
+from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
+from rocmax.workflow.calibration import fit_calibration
+from rocmax.workflow.column_plan import Column
+from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
+from rocmax.workflow.progress import Listener, listening, stage
 from rocmax.workflow.settings import FitSettings, check_fit
+from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import Training, need_tables, read_training
+from rocmax.workflow.tables import Reading, Training, need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
 
 
@@ -50,14 +55,25 @@ def fit_table(
     model: str = "auto",
     tune: bool = True,
     confidence: float | None = None,
+    text: str | Sequence[str] = (),
+    number: str | Sequence[str] = (),
+    date: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),
     group: str | None = None,
     test_size: float = 0.25,
     delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    skip_unlabelled: bool = False,
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
     notify: Callable[[str], None] | None = None,
+    on_plan: Callable[[list[Column]], None] | None = None,
+    progress: Listener | None = None,
 ) -> TableModel:
     """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
@@ -68,7 +84,7 @@ def fit_table(
 
     Parameters
     ----------
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
@@ -103,14 +119,32 @@ def fit_table(
     confidence : float, default=None
         Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
         ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
+    text : str or sequence of str, default=()
+        Columns to use as categories, such as whole numbers that are codes.
+    number : str or sequence of str, default=()
+        Columns to use as numbers. A per cent sign after a number is ignored.
+    date : str or sequence of str, default=()
+        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
     drop : str or sequence of str, default=()
         Columns to leave out.
+    id : str or sequence of str, default=()
+        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
     test_size : float, default=0.25
         Fraction of the rows that is held out.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None is UTF-8.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
     zero_based : bool, default=False
         Whether an svmlight file counts its features from 0, not 1.
     max_bytes : int, default=None
@@ -119,6 +153,10 @@ def fit_table(
         Seed of all random draws. It is saved with the model.
     notify : callable, default=None
         Called with each note as soon as it is known. The notes are in the result, too.
+    on_plan : callable, default=None
+        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
+    progress : callable, default=None
+        Called with what is done now, how much of it is done, and the total, which is None if it is unknown.
 
     Returns
     -------
@@ -162,35 +200,56 @@ def fit_table(
         table,
         target=target,
         positive=positive,
-        drop=drop,
         group=group,
-        delimiter=delimiter,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
+        reading=Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
+        text=text,
+        number=number,
+        date=date,
+        drop=drop,
+        id=id,
     )
-    return fit_training(training, settings, target, zero_based, notify)
+    if on_plan is not None:
+        on_plan(training.plan)
+    with listening(progress):
+        return fit_training(training, settings, target, notify)
 
 
 def fit_training(
     training: Training,
     settings: FitSettings,
     target: str | None = None,
-    zero_based: bool = False,
     notify: Callable[[str], None] | None = None,
 ) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
+    train, test = split_rows(training, settings)
+    notes += row_notes(training.target.is_positive[test], settings.window[1])
+    notes += duplicate_notes(training.X, train, test)
     for note in notes:
         tell(note)
-    fitted = fit_rows(training, settings)
+    fitted = fit_rows(training, settings, (train, test))
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
-    facts = make_facts(training, settings, target, fitted, zero_based)
+    stage("evaluating on the held-out rows")
+    facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
-    facts["held_out"] = measured(settings.measure, facts, training.target.is_positive[fitted.test], scores)
+    is_positive = training.target.is_positive[fitted.test]
+    facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
+    for note in perfect_notes(facts["held_out"]["value"], _safe_indexing(training.X, test), is_positive):
+        notes.append(note)
+        tell(note)
+    facts["at_threshold"] = rates_at_zero(is_positive, scores)
+    facts["calibration"] = fit_calibration(scores, is_positive)
+    facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
+
+
+def rates_at_zero(positive: Bools, scores: Array) -> dict[str, float]:
+    """Return the true- and false-positive rates of the rows with a score above zero."""
+    above = scores > 0
+    return {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
 
 
 def _family_notes(training: Training, settings: FitSettings) -> list[str]:
@@ -201,10 +260,10 @@ def _family_notes(training: Training, settings: FitSettings) -> list[str]:
     return families_for(training.kinds)[1]
 
 
-def fit_rows(training: Training, settings: FitSettings) -> Fitted:
-    """Fit a model on the training rows and choose the threshold on the held-out rows."""
+def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Index] | None = None) -> Fitted:
+    """Fit a model on the training rows and choose the threshold on the held-out rows; ``parts`` are these rows."""
     labels, positive = training.target.labels, training.target.positive
-    train, test = split_rows(training, settings)
+    train, test = split_rows(training, settings) if parts is None else parts
     _check_enough(training.target.is_positive[test], settings)
     start = perf_counter()
     tuned = TunedPipeline(
@@ -241,9 +300,7 @@ def _check_enough(positive: Bools, settings: FitSettings) -> None:
         order_statistic(positive.size - n_positive, settings.window[1], delta)
 
 
-def make_facts(
-    training: Training, settings: FitSettings, target: str | None, fitted: Fitted, zero_based: bool
-) -> dict[str, Any]:
+def make_facts(training: Training, settings: FitSettings, target: str | None, fitted: Fitted) -> dict[str, Any]:
     """Return the metadata that is saved with a model and used by later steps."""
     model, test = fitted.model, fitted.test
     n_positive = int(training.target.is_positive.sum())
@@ -251,9 +308,15 @@ def make_facts(
         "target": target,
         "positive": training.target.positive,
         "negative": training.target.negative,
+        "label_type": training.target.kind,
         "features": training.kinds,
         "n_features": int(training.X.shape[1]),
-        "zero_based": zero_based,
+        "zero_based": training.reading.zero_based,
+        "columns": [column.to_dict() for column in training.plan],
+        "reading": training.reading.facts(),
+        "parsed": training.parsed,
+        "dates": training.dates,
+        "ids": training.ids,
         "min_fpr": settings.window[0],
         "max_fpr": settings.window[1],
         "min_tpr": settings.min_tpr,
@@ -262,7 +325,9 @@ def make_facts(
         "family": fitted.family,
         "families": fitted.families,
         "confidence": settings.confidence,
-        "threshold": getattr(model, "threshold_", None),
+        # Scores have the threshold of the classifier subtracted.
+        "threshold": 0.0,
+        "offset": getattr(model, "threshold_", 0.0),
         "violation_bound": None if settings.confidence is None else model.violation_bound_,
         "tuning": fitted.tuning,
         "seed": settings.seed,

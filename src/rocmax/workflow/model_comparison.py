@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rocmax._atomic import check_not_input, write_file
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.metrics import make_scorer
+from rocmax.workflow.column_plan import Column
 from rocmax.workflow.comparison import compare, read_store
+from rocmax.workflow.evidence import split_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import MODELS, check_table, need_package
 from rocmax.workflow.settings import check_choice, check_count, check_floor, check_measure, check_seed, check_window
-from rocmax.workflow.tables import need_tables, read_training
+from rocmax.workflow.tables import Reading, need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
 
 
@@ -34,12 +36,15 @@ class ModelComparison:
         Label of the positive class.
     notes : list of str
         Remarks on the input table, for example ignored columns.
+    columns : list of Column
+        Plan of the columns, as returned by :func:`plan_columns`.
     """
 
     table: Any
     measure: str
     positive: str
     notes: list[str]
+    columns: list[Column] = field(default_factory=list)
 
     def save(self, path: str | Path) -> None:
         """Write the table as csv, with one column for the scores of each split.
@@ -74,16 +79,26 @@ def compare_models(
     min_tpr: float = 0.0,
     measure: str | None = None,
     tune: bool = True,
+    text: str | Sequence[str] = (),
+    number: str | Sequence[str] = (),
+    date: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),
     group: str | None = None,
     n_splits: int = 10,
     n_jobs: int = 1,
     store: str | Path | None = None,
     delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    skip_unlabelled: bool = False,
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
     notify: Callable[[str], None] | None = None,
+    on_plan: Callable[[list[Column]], None] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ModelComparison:
     """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
@@ -93,7 +108,7 @@ def compare_models(
 
     Parameters
     ----------
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
     models : sequence of str, default=None
         Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
@@ -113,8 +128,16 @@ def compare_models(
         Measure to tune for and to compare, as in :func:`fit_table`.
     tune : bool, default=True
         Whether to tune each model by cross-validation on its training rows.
+    text : str or sequence of str, default=()
+        Columns to use as categories, such as whole numbers that are codes.
+    number : str or sequence of str, default=()
+        Columns to use as numbers. A per cent sign after a number is ignored.
+    date : str or sequence of str, default=()
+        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
     drop : str or sequence of str, default=()
         Columns to leave out.
+    id : str or sequence of str, default=()
+        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
     n_splits : int, default=10
@@ -125,6 +148,16 @@ def compare_models(
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None is UTF-8.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
     zero_based : bool, default=False
         Whether an svmlight file counts its features from 0, not 1.
     max_bytes : int, default=None
@@ -133,6 +166,8 @@ def compare_models(
         Seed of all random draws.
     notify : callable, default=None
         Called with each note as soon as it is known.
+    on_plan : callable, default=None
+        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
     progress : callable, default=None
         Called with 1 after each fit.
 
@@ -159,17 +194,22 @@ def compare_models(
         table,
         target=target,
         positive=positive,
-        drop=drop,
         group=group,
-        delimiter=delimiter,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
+        reading=Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
+        text=text,
+        number=number,
+        date=date,
+        drop=drop,
+        id=id,
     )
+    if on_plan is not None:
+        on_plan(training.plan)
     if models is None:
         families, left_out = families_for(training.kinds)
         names, notes = [*families, "logistic"], [*training.notes, *left_out]
     else:
         notes = [*training.notes, *(families_for(training.kinds)[1] if "auto" in names and tune else ())]
+    notes += split_notes(n_splits)
     for name in names:
         check_table(name, training.kinds)
     tell = notify or (lambda note: None)
@@ -190,7 +230,7 @@ def compare_models(
         store=store,
         progress=progress,
     )
-    return ModelComparison(found, chosen, side, notes)
+    return ModelComparison(found, chosen, side, notes, training.plan)
 
 
 def _check(

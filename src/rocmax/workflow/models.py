@@ -14,7 +14,7 @@ from rocmax._response import class_scores
 from rocmax._typing import Array
 from rocmax.data import DataError
 from rocmax.estimators import AUCClassifier, BoostedClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.workflow.preprocessing import additive_preprocessing, preprocessing, text_places, tree_preprocessing
+from rocmax.workflow.preprocessing import Levels, additive_preprocessing, preprocessing, text_places, tree_preprocessing
 
 # Families of models among which "auto" chooses, from the simplest to the most flexible.
 FAMILIES = ("linear", "additive", "boosted")
@@ -104,12 +104,12 @@ def check_table(name: str, kinds: dict[str, str] | None) -> None:
         raise DataError("the model additive requires a table with columns; got svmlight data")
 
 
-def make_preprocessing(name: str, kinds: dict[str, str] | None) -> Any:
-    """Return the preprocessing for a model by name."""
+def make_preprocessing(name: str, kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
+    """Return the preprocessing for a model by name, with the categories of text columns if they are known."""
     check_table(name, kinds)
     if name == "additive" and kinds is not None:
-        return additive_preprocessing(kinds)
-    return tree_preprocessing(kinds) if name in PACKAGES else preprocessing(kinds)
+        return additive_preprocessing(kinds, levels)
+    return tree_preprocessing(kinds, levels) if name in PACKAGES else preprocessing(kinds, levels)
 
 
 def make_model(

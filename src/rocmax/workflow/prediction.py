@@ -3,44 +3,88 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from rocmax._atomic import check_not_input, check_output, is_special, output_file
 from rocmax._messages import Message, Parameter, ParameterError
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError
+from rocmax.data.errors import check_columns
+from rocmax.workflow.calibration import probabilities
 from rocmax.workflow.models import positive_scores
+from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, need_tables
+from rocmax.workflow.tables import feature_options, model_features, need_tables, table_source
+from rocmax.workflow.target import typed_labels
 
 BATCH_SIZE = 50_000
 ENDINGS = (".csv", ".parquet")
+OUTPUT_COLUMNS = ("score", "label", "probability")
 # Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
-def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> Any:
+@dataclass(frozen=True)
+class PredictionSummary:
+    """Summary of the predictions for a table.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    positive : int
+        Number of rows that are classified as positive.
+    shares : dict
+        Shares of "missing" values and "unknown" categories by column, for columns that have any.
+    warnings : list of str
+        Differences between these shares and those of the training table.
+    """
+
+    rows: int
+    positive: int
+    shares: dict[str, Any]
+    warnings: list[str]
+
+
+def predict(
+    model: TableModel,
+    table: Any,
+    *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
+    delimiter: str | None = None,
+) -> Any:
     """Predict scores and labels.
 
     Parameters
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
 
     Returns
     -------
     pandas.DataFrame
-        Columns ``score``, above zero for the positive class, and ``label``, in the order of the rows. The index of a
-        pandas DataFrame is kept.
+        The columns to keep, ``score``, above zero for the positive class, ``label``, in the type of the target, and
+        ``probability`` if it is wanted, in the order of the rows. The index of a pandas DataFrame is kept.
 
     Examples
     --------
@@ -49,15 +93,14 @@ def predict(model: TableModel, table: Any, *, delimiter: str | None = None) -> A
     >>> table = load_breast_cancer(as_frame=True).frame
     >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
     >>> predict(model, table.drop(columns="target")).label.head(3).tolist()
-    ['0', '0', '0']
+    [0, 0, 0]
     """
     need_tables()
-    import pandas as pd
+    import pyarrow as pa
 
-    batches = [
-        pd.DataFrame({"score": scores, "label": labels}) for scores, labels in scored_batches(model, table, delimiter)
-    ]
-    found = pd.concat(batches, ignore_index=True)
+    scoring = Scoring(model, table, keep, keep_all, proba, delimiter)
+    batches = [pa.table(batch) for batch in scoring.batches()]
+    found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
     return found.set_index(table.index) if hasattr(table, "iloc") else found
 
 
@@ -66,23 +109,32 @@ def write_predictions(
     table: Any,
     out: str | Path | BinaryIO,
     *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
     escape_formulas: bool = False,
     delimiter: str | None = None,
     progress: Callable[[int], None] | None = None,
-) -> int:
+) -> PredictionSummary:
     """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
 
     Parameters
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed. A file may be of any size.
     out : str, Path or binary file
         File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
     escape_formulas : bool, default=False
-        Whether to put ``'`` before labels that a spreadsheet would take for formulas; for csv only.
+        Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
     progress : callable, default=None
@@ -90,8 +142,8 @@ def write_predictions(
 
     Returns
     -------
-    int
-        Number of rows.
+    PredictionSummary
+        Numbers of rows, and how the values of the table differ from those of the training table.
     """
     need_tables()
     path = Path(out) if isinstance(out, str | Path) else None
@@ -102,10 +154,12 @@ def write_predictions(
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
         check_output(path)
-    batches = scored_batches(model, table, delimiter, escape_formulas)
+    scoring = Scoring(model, table, keep, keep_all, proba, delimiter, escape_formulas)
+    batches = scoring.batches()
     first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
     with nullcontext(out) if path is None else output_file(path) as file:
-        return _write(chain([first], batches), file, ending, progress or (lambda count: None))
+        _write(chain([first], batches), file, ending, progress or (lambda count: None))
+    return scoring.summary()
 
 
 def escaped(label: str) -> str:
@@ -113,17 +167,78 @@ def escaped(label: str) -> str:
     return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
 
 
-def scored_batches(
-    fitted: TableModel, table: Any, delimiter: str | None, escape_formulas: bool = False
-) -> Iterator[tuple[Any, list[str]]]:
-    """Yield the scores and labels of batches of rows."""
-    source = TableSource(table, delimiter=delimiter)
-    options = feature_options(fitted.facts, fitted.place, source)
-    for X, _ in source.batches(batch_size=BATCH_SIZE, **options):
-        labels = [str(label) for label in fitted.model.predict(X)]
-        if escape_formulas:
-            labels = [escaped(label) for label in labels]
-        yield positive_scores(fitted.model, X, fitted.positive), labels
+class Scoring:
+    """Scores of a table in batches, and counts of what was found in it."""
+
+    def __init__(
+        self,
+        fitted: TableModel,
+        table: Any,
+        keep: str | Sequence[str],
+        keep_all: bool,
+        proba: bool,
+        delimiter: str | None,
+        escape_formulas: bool = False,
+    ) -> None:
+        self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
+        self._source = table_source(fitted.facts, table, delimiter)
+        self._options = feature_options(fitted.facts, fitted.place, self._source)
+        self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
+        if proba:
+            probabilities(fitted.facts, np.zeros(1))  # raises an error before any work
+        self._shares = Shares(known_levels(fitted.model, fitted.facts["features"]))
+        self._positive = 0
+
+    def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:
+        present = self._source.columns
+        if present is None:
+            if keep or keep_all:
+                raise DataError(f"{self._source.name} is an svmlight file, which has no columns to keep")
+            return []
+        check_columns(self._source.name, keep, present)
+        ids = [name for name in self._fitted.facts.get("ids", ()) if name in present]
+        kept = list(dict.fromkeys([*ids, *(present if keep_all else keep)]))
+        types = self._options["types"]
+        more = [name for name in kept if name not in types]
+        self._options |= {"columns": [*types, *more], "types": {**types, **dict.fromkeys(more, "raw")}}
+        return kept
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield the columns of the output for batches of rows, as Arrow arrays."""
+        import pyarrow as pa
+
+        facts, model = self._fitted.facts, self._fitted.model
+        for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
+            X = model_features(facts, columns)
+            self._shares.add(X)
+            scores = positive_scores(model, X, self._fitted.positive)
+            labels = np.where(scores > 0, facts["positive"], facts["negative"])
+            self._positive += int(np.count_nonzero(scores > 0))
+            found = {self._name(name): pa.array(columns[name], from_pandas=True) for name in self._kept}
+            typed = typed_labels(labels, facts.get("label_type", "text"))
+            found |= {"score": pa.array(scores), "label": pa.array(typed)}
+            if self._proba:
+                found["probability"] = pa.array(probabilities(facts, scores))
+            yield {name: _escaped(column) for name, column in found.items()} if self._escape else found
+
+    def _name(self, name: str) -> str:
+        """Return the name of a kept column in the output, which has columns of its own."""
+        return f"{name}_table" if name in OUTPUT_COLUMNS else name
+
+    def summary(self) -> PredictionSummary:
+        """Return the summary of the batches that were scored."""
+        shares = self._shares
+        warnings = shares.warnings(self._fitted.facts.get("shares"))
+        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings)
+
+
+def _escaped(column: Any) -> Any:
+    """Return a column whose text no spreadsheet takes for a formula."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pa.array([None if text is None else escaped(text) for text in column.to_pylist()], column.type)
 
 
 def _ending(out: Path | None) -> str:
@@ -135,19 +250,28 @@ def _ending(out: Path | None) -> str:
     return out.suffix
 
 
-def _write(batches: Iterable[tuple[Any, list[str]]], file: Any, ending: str, progress: Callable[[int], None]) -> int:
+def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: Callable[[int], None]) -> None:
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
-    schema, rows = pa.schema([("score", pa.float64()), ("label", pa.string())]), 0
+    writer: Any = None
+    try:
+        for batch in batches:
+            table = pa.table(batch)
+            if writer is None:
+                writer = _writer(file, ending, table.schema)
+            writer.write_table(table.cast(writer.schema if ending == ".parquet" else table.schema))
+            progress(table.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _writer(file: Any, ending: str, schema: Any) -> Any:
+    import pyarrow.csv
+    import pyarrow.parquet
+
     if ending == ".parquet":
-        writer = pyarrow.parquet.ParquetWriter(file, schema)
-    else:
-        writer = pyarrow.csv.CSVWriter(file, schema, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))
-    with writer:
-        for scores, labels in batches:
-            writer.write_batch(pa.record_batch([pa.array(scores), pa.array(labels)], schema=schema))
-            rows += len(labels)
-            progress(len(labels))
-    return rows
+        return pyarrow.parquet.ParquetWriter(file, schema)
+    return pyarrow.csv.CSVWriter(file, schema, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))

@@ -20,6 +20,10 @@ from rocmax.estimators import SplineFeatures
 
 MISSING = "(missing)"
 MAX_CATEGORIES = 50
+# Values of fewer training rows are not stored: they would identify rows.
+MIN_ROWS_OF_CATEGORY = 5
+
+Levels = dict[str, list[str]]
 
 
 def column_kinds(X: Any) -> dict[str, str]:
@@ -35,7 +39,35 @@ def column_kinds(X: Any) -> dict[str, str]:
     return kinds
 
 
-def preprocessing(kinds: dict[str, str] | None) -> Any:
+def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
+    """Return the values of text columns that a model stores: the most frequent ones, each of several rows.
+
+    Parameters
+    ----------
+    X : DataFrame or sparse matrix
+        Training rows.
+    kinds : dict or None
+        Kind of each column, as returned by :func:`column_kinds`.
+
+    Returns
+    -------
+    dict of str to list of str, or None
+        At most `MAX_CATEGORIES` values of each text column, of at least `MIN_ROWS_OF_CATEGORY` rows each, and
+        "(missing)" if values are missing. None for a sparse matrix.
+    """
+    if kinds is None:
+        return None
+    found = {}
+    for name in (name for name, kind in kinds.items() if kind == "text"):
+        counts = X[name].replace("", None).value_counts()
+        counts = counts[counts >= MIN_ROWS_OF_CATEGORY].sort_index(kind="stable")
+        kept = counts.sort_values(ascending=False, kind="stable").index[:MAX_CATEGORIES].tolist()
+        missing = [MISSING] if not kept or X[name].isna().any() or (X[name] == "").any() else []
+        found[name] = sorted({*kept, *missing})
+    return found
+
+
+def preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
     """Return the preprocessing of linear models: numbers are imputed and standardized, text is one-hot encoded.
 
     Parameters
@@ -43,6 +75,8 @@ def preprocessing(kinds: dict[str, str] | None) -> Any:
     kinds : dict or None
         Kind of each column, as returned by :func:`column_kinds`. The table to fit must have exactly these columns in
         this order; later tables are matched by column name. None for a sparse matrix, which is only scaled.
+    levels : dict or None, default=None
+        Categories of each text column, as returned by :func:`common_levels`. If None, the encoder chooses them.
 
     Returns
     -------
@@ -52,10 +86,10 @@ def preprocessing(kinds: dict[str, str] | None) -> Any:
     if kinds is None:
         return MaxAbsScaler().set_output(transform="default")
     numbers, texts = _positions(kinds)
-    return _table([("numbers", _number_steps(), numbers), ("texts", _text_steps(), texts)])
+    return _table([("numbers", _number_steps(), numbers), ("texts", _text_steps(levels), texts)])
 
 
-def additive_preprocessing(kinds: dict[str, str]) -> Any:
+def additive_preprocessing(kinds: dict[str, str], levels: Levels | None = None) -> Any:
     """Return the preprocessing of additive models: numbers become splines, text is one-hot encoded.
 
     No feature depends on two columns, so a linear model of the features is additive in the columns.
@@ -64,6 +98,8 @@ def additive_preprocessing(kinds: dict[str, str]) -> Any:
     ----------
     kinds : dict
         Kind of each column, as returned by :func:`column_kinds`.
+    levels : dict or None, default=None
+        Categories of each text column, as in :func:`preprocessing`.
 
     Returns
     -------
@@ -72,16 +108,18 @@ def additive_preprocessing(kinds: dict[str, str]) -> Any:
     """
     numbers, texts = _positions(kinds)
     splines = make_pipeline(SplineFeatures(), StandardScaler())
-    return _table([("numbers", splines, numbers), ("texts", _text_steps(), texts)])
+    return _table([("numbers", splines, numbers), ("texts", _text_steps(levels), texts)])
 
 
-def tree_preprocessing(kinds: dict[str, str] | None) -> Any:
+def tree_preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
     """Return the preprocessing of trees: numbers and missing values are not changed, text becomes category codes.
 
     Parameters
     ----------
     kinds : dict or None
         Kind of each column, as returned by :func:`column_kinds`. None for a sparse matrix, which is not changed.
+    levels : dict or None, default=None
+        Categories of each text column, as in :func:`preprocessing`.
 
     Returns
     -------
@@ -91,9 +129,8 @@ def tree_preprocessing(kinds: dict[str, str] | None) -> Any:
     if kinds is None:
         return FunctionTransformer(accept_sparse=True).set_output(transform="default")
     numbers, texts = _positions(kinds)
-    encoder = OrdinalEncoder(
-        handle_unknown="use_encoded_value", unknown_value=np.nan, max_categories=MAX_CATEGORIES, dtype=np.float64
-    )
+    chosen = {"max_categories": MAX_CATEGORIES} if levels is None else {"categories": list(levels.values())}
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, dtype=np.float64, **chosen)
     return _table([("numbers", "passthrough", numbers), ("texts", make_pipeline(*_fill_text(), encoder), texts)])
 
 
@@ -125,6 +162,9 @@ def _fill_text() -> list[Any]:
     return [SimpleImputer(missing_values=none, strategy="constant", fill_value=MISSING) for none in (np.nan, None, "")]
 
 
-def _text_steps() -> Any:
-    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES)
+def _text_steps(levels: Levels | None) -> Any:
+    if levels is None:
+        encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES)
+    else:
+        encoder = OneHotEncoder(categories=list(levels.values()), handle_unknown="ignore")
     return make_pipeline(*_fill_text(), encoder)

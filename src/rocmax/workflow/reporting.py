@@ -15,9 +15,11 @@ from rocmax._response import towards
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax.data import DataError
-from rocmax.report import Feature, ReportModel, Segment, TestData, render
+from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
+from rocmax.workflow.calibration import probabilities
 from rocmax.workflow.evaluation import Scored, score_table
 from rocmax.workflow.families import family_text
+from rocmax.workflow.shift import TITLES, Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import need_tables
 from rocmax.workflow.tuning import tuning_text
@@ -51,7 +53,7 @@ def write_report(
     ----------
     models : TableModel or sequence of TableModel
         One or more models with the same positive class. The paired tests compare the others with the first.
-    table : str, Path or data frame
+    table : str, Path, list of them, file or data frame
         A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
     out : str or Path
@@ -107,9 +109,22 @@ def write_report(
             min_tpr=facts.get("min_tpr", 0.0),
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
+            changes=_changes(first),
         ),
     )
     write_file(out, page.encode())
+
+
+def _changes(entry: Scored) -> list[Change] | None:
+    """Return the columns whose share of missing values or unknown categories differs from training."""
+    facts = entry.fitted.facts
+    if facts.get("shares") is None:
+        return None
+    shares = Shares(known_levels(entry.fitted.model, facts["features"])).add(entry.X)
+    return [
+        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
+        for kind, name, then, now in shares.moved(facts["shares"])
+    ]
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -141,6 +156,7 @@ def _model(entry: Scored, name: str) -> ReportModel:
         facts,
         about["max_fpr"] if about["max_fpr"] < 1 else None,
         feature_value,
+        probabilities(about, entry.scores) if about.get("calibration") else None,
         min_tpr=about.get("min_tpr") or None,
     )
 

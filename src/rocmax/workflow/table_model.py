@@ -70,9 +70,9 @@ class TableModel:
         return result
 
     @property
-    def threshold(self) -> float | None:
-        """Lowest score of the classifier that is classified as positive; None without a limit."""
-        return self.facts.get("threshold")
+    def threshold(self) -> float:
+        """Scores above it are classified as positive: 0 on the scale of :func:`predict`, reports and ONNX graphs."""
+        return 0.0
 
     @property
     def held_out(self) -> dict[str, Any] | None:

@@ -23,11 +23,12 @@ _CLEAR = (
 
 
 class Target(NamedTuple):
-    """Labels as text, and the names of the two classes."""
+    """Labels as text, the names of the two classes, and the type of the labels in the table."""
 
     labels: NDArray[Any]
     positive: str
     negative: str
+    kind: str = "text"
 
     @property
     def is_positive(self) -> NDArray[np.bool_]:
@@ -51,9 +52,11 @@ def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
             found = f"{name} has the values {listed}; select the positive one with "
             raise ParameterError(Message(found, Parameter("positive", ...)))
         positive = next(text for text in distinct if text.lower() == pair[0][1])
-    chosen = [text for text in distinct if text == positive] or [
-        text for text in distinct if text.lower() == positive.lower()
-    ]
+    chosen = (
+        [text for text in distinct if text == positive]
+        or [text for text in distinct if text.lower() == positive.lower()]
+        or [text for text in distinct if same_label(text, positive)]
+    )
     if not chosen:
         raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
     if len(chosen) > 1:
@@ -61,12 +64,49 @@ def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
         raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; pass one of them")
     rest = [str(text) for text in distinct if text != chosen[0]]
     negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
-    return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative)
+    kind = label_kind(values) if len(rest) == 1 else "text"
+    return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative, kind)
+
+
+def label_kind(values: NDArray[Any]) -> str:
+    """Return the type of labels: "integer", "number", "boolean" or "text"."""
+    by_code = {"i": "integer", "u": "integer", "f": "number", "b": "boolean"}
+    return by_code.get(values.dtype.kind, "text")
+
+
+def typed_labels(labels: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return labels, given as text, in the type of the target."""
+    texts = labels.tolist()
+    if kind == "integer":
+        return np.array([int(text) for text in texts])
+    if kind == "number":
+        return np.array([float(text) for text in texts])
+    if kind == "boolean":
+        return np.array([text == "True" for text in texts])
+    return np.array([str(text) for text in texts], dtype=object)
+
+
+def same_label(first: str, second: str) -> bool:
+    """Return whether two labels are the same number or truth value, such as 1, 1.0 and true."""
+    values = [_value(text) for text in (first, second)]
+    return values[0] is not None and values[0] == values[1]
+
+
+def _value(text: str) -> float | None:
+    words = {"true": 1.0, "false": 0.0}
+    try:
+        return words[text.lower()] if text.lower() in words else float(text)
+    except ValueError:
+        return None
 
 
 def known_target(values: Any, positive: str, negative: str, name: str = "the target") -> Target:
     """Return the target for the classes of a fitted model."""
     labels = as_text(values)
+    for text in sorted(set(labels.tolist()) - {positive, negative}):
+        same = [label for label in (positive, negative) if same_label(text, label)]
+        if same:
+            labels = np.where(labels == text, same[0], labels)
     if negative != f"not {positive}":
         strange = sorted(set(labels.tolist()) - {positive, negative})
         if strange:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -22,6 +23,8 @@ from rocmax.metrics import make_scorer
 from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
+from rocmax.workflow.preprocessing import common_levels
+from rocmax.workflow.progress import CountedScorer, stage
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -34,6 +37,8 @@ MOST_ROWS_IN_FOLDS = 30_000
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 # The same for the rows on which families are compared.
 MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 4_000, 40
+# Number of values up to which one-hot columns become a dense matrix.
+MOST_DENSE_VALUES = 1_000_000
 
 
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -107,20 +112,22 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         classifier = make_classifier(
             self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds, self.min_tpr
         )
-        pipeline = Pipeline([("table", make_preprocessing(self.model, self.kinds)), ("model", classifier)])
+        table = make_preprocessing(self.model, self.kinds, common_levels(X, self.kinds))
+        pipeline = Pipeline([("table", table), ("model", classifier)])
         grid = tuning_grid(self.model, classifier)
         self.tuning_: dict[str, Any] | None = None
         self._fold_scores: list[float] | None = None
         if not splits:
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
+            stage(f"tuning {self.model} in {len(splits)} folds")
             self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)
-            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(
-                pipeline, X, y, splits, self._scorer(), grid, quietly
-            )
+            fits = len(splits) * len(next(iter(grid.values())))
+            scorer = CountedScorer(self._scorer(), f"tuning {self.model}", fits)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid, quietly)
         self.classes_ = self.pipeline_.classes_
         return self
 
@@ -146,9 +153,11 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
         fixed = clone(classifier).set_params(**boosted_parameters(classifier))
         scoring, found = self._scorer(), []
-        for train, test in tuning_splits(y == self.positive, groups, self.window, self.seed, self.min_tpr):
+        splits = tuning_splits(y == self.positive, groups, self.window, self.seed, self.min_tpr)
+        for number, (train, test) in enumerate(splits, 1):
             fixed.fit(rows[train], y[train])
             found.append(float(scoring(fixed, rows[test], y[test])))
+            stage(f"scoring {self.model}: fold {number} of {len(splits)}", number, len(splits))
         return found
 
     def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
@@ -278,13 +287,19 @@ def fit_tuned(
     result of the search, and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
-    rows = table.fit_transform(X)
+    rows = dense_if_small(table.fit_transform(X))
     with while_searching or nullcontext():
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
     by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
     return Pipeline([("table", table), ("model", classifier)]), facts, by_fold
+
+
+def dense_if_small(rows: Any) -> Any:
+    """Return one-hot columns as a dense matrix if it is small: solvers then take a fraction of the time."""
+    small = scipy.sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= MOST_DENSE_VALUES
+    return rows.toarray() if small else rows
 
 
 def fit_self_tuned(
@@ -294,7 +309,8 @@ def fit_self_tuned(
 
     Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
     """
-    classifier = pipeline.fit(X, labels).named_steps["model"]
+    classifier = pipeline.named_steps["model"]
+    classifier.fit(dense_if_small(pipeline.named_steps["table"].fit_transform(X)), labels)
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
     if isinstance(classifier, BoostedClassifier):
         return pipeline, {**_boosted_facts(classifier), **_size(splits)}, None

@@ -1,0 +1,81 @@
+"""Display of the results of fits and comparisons."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rocmax.cli._screen import say, show_table
+
+
+def show_fit(fitted: Any, out: Path) -> None:
+    """Print the result of a fit."""
+    from rocmax.workflow.tuning import tuning_text
+
+    facts, result = fitted.facts, fitted.held_out
+    rows, classes = facts["rows"], facts["classes"]
+    say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
+    say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    if facts["families"] is not None:
+        _show_families(facts["families"])
+    say(tuning_text(facts["tuning"]))
+    value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
+    say(f"{title(facts['measure'], result)}: {value}, on the held-out rows")
+    rates = facts["at_threshold"]
+    caught = f"TPR {rates['tpr']:.4f}, FPR {rates['fpr']:.4f} on the held-out rows"
+    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
+        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
+        if facts["min_tpr"] > 0:
+            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
+        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        say(f"threshold for {limit}{kept}: score above 0; {caught}")
+    say(f"model: {out}")
+
+
+def _show_families(found: dict[str, Any]) -> None:
+    say(f"families in {found['folds']} folds of at most {found['rows in a fold']} training rows:")
+    columns = ["family", "mean", "standard error", "difference to the best", "its standard error", "seconds", ""]
+    show_table(columns, [_family_row(row) for row in found["table"]])
+
+
+def _family_row(row: dict[str, Any]) -> list[str]:
+    errors = ["-" if row[name] is None else f"{row[name]:.4f}" for name in ("standard_error", "difference_error")]
+    best = row["difference"] == 0
+    return [
+        row["family"],
+        f"{row['mean']:.4f}",
+        errors[0],
+        "best" if best else f"{row['difference']:+.4f}",
+        "-" if best else errors[1],
+        f"{row['seconds']:.2f}",
+        "chosen" if row["chosen"] else "",
+    ]
+
+
+def comparison_rows(table: Any) -> list[list[str]]:
+    """Return the rows of the table of a comparison as text."""
+    return [
+        [
+            str(name),
+            f"{row['mean']:.4f}",
+            f"{row['standard_error']:.4f}",
+            "best" if math.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
+            f"{row['seconds']:.2f}",
+        ]
+        for name, row in table.iterrows()
+    ]
+
+
+def title(name: str, value: dict[str, Any]) -> str:
+    """Return the title of a measure, with its range of false-positive rates."""
+    from rocmax.measures import pick_measure
+
+    return pick_measure(name, value).title
+
+
+def interval(value: dict[str, Any]) -> str:
+    """Return a confidence interval as text; without limits if all resamples agree, which is no certainty."""
+    if value["high"] - value["low"] < 1e-9:
+        return "unknown: too few rows differ"
+    return f"[{value['low']:.4f}, {value['high']:.4f}]"

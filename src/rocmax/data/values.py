@@ -1,0 +1,38 @@
+"""Values of text columns: spaces, marks for missing values, and numbers with other signs than those of Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rocmax.data._files import arrow
+from rocmax.data._text_options import TextOptions
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def trimmed(column: Any, options: TextOptions) -> Any:
+    """Return a column of strings without spaces around the values; empty values and marks are missing."""
+    import pyarrow.compute as pc
+
+    pa = arrow()
+    text = pc.utf8_trim_whitespace(column)
+    marks = pa.array(["", *(mark for mark in options.na if mark)], type=text.type)
+    return pc.if_else(pc.is_in(text, value_set=marks), pa.scalar(None, text.type), text)
+
+
+def parsed_numbers(column: Any, options: TextOptions) -> tuple[Any, Any]:
+    """Return the numbers in a column of trimmed strings, and whether each value is something else.
+
+    A per cent sign after a number is ignored, as is the thousands separator if there is one.
+    """
+    import pyarrow.compute as pc
+
+    pa = arrow()
+    text = pc.replace_substring_regex(column, r"\s*%$", "")
+    if options.thousands is not None:
+        text = pc.replace_substring(text, options.thousands, "")
+    if options.decimal == ",":
+        text = pc.replace_substring(text, ",", ".")
+    number = pc.match_substring_regex(text, NUMBER)
+    odd = pc.fill_null(pc.invert(number), False)
+    return pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64()), odd

@@ -1,0 +1,102 @@
+"""Notes about results that the rows of a table cannot support."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from rocmax._typing import Bools, Index
+
+# Number of rows of a class, and of negatives above a limit, below which a result is uncertain.
+FEW_ROWS, FEW_ABOVE = 30, 5
+# Share of held-out rows that are also training rows from which a note is given.
+MANY_DUPLICATES = 0.01
+# Value of a measure, and AUC of one column, from which a column is suspected to contain the label.
+PERFECT, LEAKING = 0.9995, 0.99
+MAX_SUSPECTS = 5
+SIGNIFICANT = 0.05
+
+
+def row_notes(positive: Bools, max_fpr: float, rows: str = "held-out rows") -> list[str]:
+    """Return notes about classes with few rows, and about a limit that few negatives exceed.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+        Whether each row on which a model is measured is positive.
+    max_fpr : float
+        Limit on the false-positive rate; 1 for none.
+    rows : str, default="held-out rows"
+        What the rows are called.
+    """
+    m, n = int(positive.sum()), int((~positive).sum())
+    few = [f"{count} {side}" for count, side in ((m, "positive"), (n, "negative")) if count < FEW_ROWS]
+    notes = [f"only {' and '.join(few)} {rows}: the measure is uncertain"] if few else []
+    above = max_fpr * n
+    if max_fpr < 1 and above < FEW_ABOVE:
+        needed = math.ceil(FEW_ABOVE / max_fpr)
+        allowed = "none" if above < 1 else str(math.floor(above))
+        notes.append(
+            f"a false-positive rate of at most {max_fpr:g} allows {allowed} of the {n:,} negative {rows}: results at "
+            f"this limit are uncertain; {FEW_ABOVE} of them would take {needed:,} negative rows"
+        )
+    return notes
+
+
+def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
+    """Return a note if many held-out rows are equal to training rows."""
+    if not hasattr(X, "columns"):
+        return []
+    import pandas as pd
+
+    keys = pd.util.hash_pandas_object(X, index=False).to_numpy()
+    count = int(np.isin(keys[test], keys[train]).sum())
+    if count <= MANY_DUPLICATES * test.size:
+        return []
+    return [
+        f"{count:,} of {test.size:,} held-out rows have the same values as a training row: if they are the same cases, "
+        "the measure is too high"
+    ]
+
+
+def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
+    """Return a note about a perfect result, with the columns that separate the classes on their own."""
+    if value < PERFECT:
+        return []
+    suspects = [] if not hasattr(X, "columns") else _suspects(X, positive)
+    named = f": {', '.join(map(repr, suspects))} separates the classes" if suspects else ""
+    return [f"the held-out rows are ranked perfectly; does a column contain the label{named}?"]
+
+
+def split_notes(n_splits: int) -> list[str]:
+    """Return a note if no difference between models can be significant."""
+    least = 2.0 / 2.0**n_splits
+    if least <= SIGNIFICANT:
+        return []
+    return [f"{n_splits} splits cannot give a p-value below {least:g}; use at least 6"]
+
+
+def _suspects(X: Any, positive: Bools) -> list[str]:
+    found = []
+    for name in X.columns:
+        column = X[name]
+        if column.dtype.kind != "f":
+            # The share of positives of each category, as the score of its rows.
+            values = column.fillna("").map(dict(zip(*_shares(column.fillna(""), positive), strict=True))).to_numpy()
+        else:
+            values = column.fillna(column.median() if column.notna().any() else 0.0).to_numpy()
+        if len(np.unique(values)) > 1:
+            area = roc_auc_score(positive, values)
+            if max(area, 1 - area) >= LEAKING:
+                found.append(name)
+    return found[:MAX_SUSPECTS]
+
+
+def _shares(column: Any, positive: Bools) -> tuple[list[str], list[float]]:
+    import pandas as pd
+
+    shares = pd.Series(positive.astype(float)).groupby(column.to_numpy()).mean()
+    return shares.index.tolist(), shares.tolist()

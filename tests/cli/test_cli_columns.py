@@ -1,0 +1,167 @@
+"""Options about columns, as a user gives them, and what the commands print about columns and evidence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from helpers.commands import run
+from helpers.table_twins import calls, census, churn, horses, passengers
+from rocmax.cli._app import app
+
+QUICK = ["--model", "logistic", "--no-tune"]
+
+
+def invoke(*args, code=0, **kwargs):
+    done = CliRunner().invoke(app, [str(arg) for arg in args], **kwargs)
+    assert done.exit_code == code, done.output + str(done.exception)
+    return done
+
+
+def said(done):
+    """Return all that was printed, without the frames and line breaks of error messages."""
+    return " ".join(done.output.replace("│", " ").split())
+
+
+def write(table, folder, name="a.csv"):
+    table.to_csv(folder / name, index=False)
+    return folder / name
+
+
+def test_the_plan_is_printed_before_the_fit(tmp_path):
+    path = write(passengers(), tmp_path)
+    done = run("fit", path, "--target", "survived", *QUICK, "--out", tmp_path / "m.rocmax")
+    lines = [line.split() for line in done.stderr.splitlines()]
+    assert lines[0] == ["column", "kind", "missing", "levels", "use"]
+    assert ["class", "number", "0", "used"] in lines
+    assert ["port", "category", "0", "3", "used"] in lines
+    assert "left out: row numbers" in done.stderr
+    assert "'name' is left out (identifier): 300 different values in 300 rows; to use it: --text name" in done.stderr
+    assert "'passenger' is left out (identifier): row numbers; to use it: --number passenger" in done.stderr
+    printed = json.loads(run("fit", path, "--target", "survived", *QUICK, "--out", tmp_path / "m", "--json").stdout)
+    columns = {column["name"]: column for column in printed["columns"]}
+    assert columns["cabin"]["used"] is False
+    assert columns["cabin"]["missing"] == 225
+    assert columns["fare"] == {
+        "name": "fare", "kind": "number", "missing": 0, "levels": None, "used": True, "reason": "",
+    }  # fmt: skip
+
+
+def test_odd_values_are_named_with_flags(tmp_path):
+    path = write(horses(), tmp_path)
+    goal = ["--target", "outcome", "--positive", "2", "--out", tmp_path / "m.rocmax", *QUICK]
+    text = said(invoke("fit", path, *goal, "--skip-unlabelled", code=1))
+    assert "'temperature': 210 numbers, and '?' in 90 rows" in text
+    assert "line 2); to read them as missing: --na '?'" in text
+    assert "--text temperature --text pulse; to leave them out: --drop temperature --drop pulse" in text
+    assert not (tmp_path / "m.rocmax").exists()
+    text = said(invoke("fit", path, *goal, "--na", "?", code=1))
+    assert "got 1 missing in column 'outcome'; to leave these rows out: --skip-unlabelled" in text
+    text = said(invoke("fit", path, *goal, "--na", "?", "--skip-unlabelled", "--text", "hospital"))
+    assert "1 rows without a label are left out" in text
+    # The same marks are missing values in later tables.
+    text = said(invoke("predict", tmp_path / "m.rocmax", path, "--out", tmp_path / "p.csv"))
+    assert "missing values: 'temperature' 30.0%" in text
+    assert "Warning" not in text
+
+
+def test_compare_takes_the_same_options(tmp_path):
+    path = write(horses(), tmp_path)
+    options = ["--na", "?", "--skip-unlabelled", "--text", "lesion", "--id", "hospital", "--splits", "3", "--no-tune"]
+    goal = ["--target", "outcome", "--positive", "2", "--models", "logistic,auc"]
+    done = invoke("compare", path, *goal, *options)
+    assert "3 splits cannot give a p-value below 0.25; use at least 6" in said(done)
+    assert "carried to the output" in said(done)
+    printed = json.loads(run("compare", path, *goal, *options, "--json").stdout)
+    assert [column["kind"] for column in printed["columns"] if column["name"] == "lesion"] == ["category"]
+    assert {entry["model"] for entry in printed["models"]} == {"logistic", "auc"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--text", "tenure", "--drop", "tenure"],
+            "--text and --drop must be different columns; got 'tenure'",
+        ),
+        (["--decimal", ";"], "--decimal must be '.' or ','; got ';'"),
+        (["--encoding", "klingon"], "--encoding must be the name of a text encoding"),
+        (["--thousands", "ab"], "--thousands must be one character"),
+    ],
+)
+def test_bad_options(tmp_path, options, message):
+    path = write(churn(), tmp_path)
+    done = invoke("fit", path, "--target", "churn", *options, "--out", tmp_path / "m", code=2)
+    assert message in said(done)
+    done = invoke("fit", path, "--target", "churn", "--number", "nope", "--out", tmp_path / "m", code=1)
+    assert "has no column 'nope'" in said(done)
+
+
+def test_dates_and_encodings_from_the_shell(tmp_path):
+    path = tmp_path / "a.csv"
+    calls().assign(city="Köln").to_csv(path, index=False, sep=";", encoding="cp1252")
+    goal = ["--target", "term deposit", "--delimiter", ";", "--out", tmp_path / "m", *QUICK]
+    assert "is not UTF-8; save the file as UTF-8, or pass its encoding: --encoding" in said(
+        invoke("fit", path, *goal, code=1)
+    )
+    text = said(invoke("fit", path, *goal, "--encoding", "cp1252", "--date", "called", "--json"))
+    assert '"called month": "number"' in text
+
+
+def test_a_space_before_each_value(tmp_path):
+    path = write(census(), tmp_path)
+    done = invoke("fit", path, "--target", "income", "--positive", ">50K", "--out", tmp_path / "m", *QUICK)
+    assert "positive class: '>50K'" in said(done)
+    assert "'?' is used as a category of 'work'; to read it as missing: --na '?'" in said(done)
+
+
+@pytest.mark.parametrize("positive", ["1", "1.0", "true", "True"])
+@pytest.mark.parametrize("labels", [[0, 1], [0.0, 1.0], [False, True], ["false", "true"]])
+def test_one_and_true_mean_what_the_file_means(tmp_path, positive, labels):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    table = pd.DataFrame({"x": rng.normal(size=200) + y, "label": np.array(labels)[y]})
+    path = write(table, tmp_path)
+    goal = ["--target", "label", "--positive", positive, "--out", tmp_path / "m", *QUICK]
+    printed = json.loads(invoke("fit", path, *goal, "--json").stdout)
+    assert printed["classes"]["positive"] == int(y.sum())
+    invoke("predict", tmp_path / "m", path, "--out", tmp_path / "p.parquet")
+    found = pd.read_parquet(tmp_path / "p.parquet")["label"]
+    assert found.dtype == pd.read_csv(path)["label"].dtype
+    invoke("evaluate", tmp_path / "m", write(table.assign(label=y), tmp_path, "b.csv"))
+
+
+def leaking(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_rows)
+    return pd.DataFrame({"x": rng.normal(size=n_rows), "paid back": rng.normal(size=n_rows) + 20 * y, "label": y})
+
+
+def test_a_perfect_score_names_the_suspects(tmp_path):
+    path = write(leaking(400), tmp_path)
+    done = run("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m.rocmax")
+    assert "ranked perfectly; does a column contain the label: 'paid back' separates the classes?" in done.stderr
+    assert "AUC: 1.0000, 95 % interval unknown" in done.stdout
+
+
+def test_too_few_rows_are_named_before_and_after(tmp_path):
+    path = write(leaking(40).drop(columns="paid back"), tmp_path)
+    text = said(invoke("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m"))
+    assert "positive and" in text
+    assert "held-out rows: the measure is uncertain" in text
+    assert "rows: the measure is uncertain" in said(invoke("evaluate", tmp_path / "m", path))
+    path = write(leaking(2000).drop(columns="paid back"), tmp_path)
+    text = said(invoke("fit", path, "--target", "label", "--max-fpr", "0.0001", *QUICK, "--out", tmp_path / "m"))
+    assert "allows none of the 2" in text
+    assert "5 of them would take 50,000 negative rows" in text
+
+
+def test_rows_on_both_sides_of_the_split(tmp_path):
+    table = leaking(200).drop(columns="paid back")
+    path = write(pd.concat([table, table]), tmp_path)
+    text = said(invoke("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m"))
+    assert "held-out rows have the same values as a training row" in text

@@ -1,0 +1,83 @@
+"""Progress: stages for a listener, and bars on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.commands import ROCMAX
+from rocmax.cli._screen import task_name
+from rocmax.workflow import fit_table
+
+
+def table(n_rows=300):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n_rows)
+    return pd.DataFrame({"x": rng.normal(size=n_rows) + y, "z": rng.normal(size=n_rows), "label": y})
+
+
+def test_each_fold_and_family_is_reported():
+    heard = []
+    fit_table(table(), target="label", progress=lambda *args: heard.append(args))
+    texts = [text for text, _, _ in heard]
+    assert ("family 1 of 3: linear", 0, 3) in heard
+    assert ("tuning linear: fit 50 of 50", 50, 50) in heard
+    assert "tuning boosted in 5 folds" in texts
+    assert ("scoring boosted: fold 10 of 10", 10, 10) in heard
+    assert texts[-1] == "evaluating on the held-out rows"
+    # A listener hears of its own fit only.
+    count = len(heard)
+    fit_table(table(), target="label", model="logistic")
+    assert len(heard) == count
+
+
+def test_an_error_of_a_listener_is_not_lost():
+    def stop(*args):
+        raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        fit_table(table(), target="label", model="logistic", progress=stop)
+
+
+def test_the_name_of_a_fit_in_a_comparison():
+    assert task_name(4, 10, 0) == "model 1 of 4, split 1 of 10"
+    assert task_name(4, 10, 17) == "model 2 of 4, split 5 of 10"
+    assert task_name(4, 10, 40) == "done"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["fit", "--out", "m.rocmax", "--model", "logistic"], "tuning logistic: fit"),
+        (["compare", "--models", "logistic,auc", "--splits", "6"], "split 1 of 6"),
+    ],
+)
+def test_bars_are_shown_on_a_terminal_only(tmp_path, command, shown):
+    table(2000).to_csv(tmp_path / "a.csv", index=False)
+    name, *options = command
+    call = [ROCMAX, name, "a.csv", "--target", "label", *options]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        process.communicate(timeout=120)
+    os.close(ours)
+    assert process.returncode == 0
+    assert shown in seen.decode()
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert shown not in done.stderr
+    assert "\x1b" not in done.stderr
