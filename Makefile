@@ -40,8 +40,10 @@ lint: $(STAMP)-lint
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.run
 
-# The site, docs/_build/html/index.html. A warning, a name or a link that leads nowhere is an error.
+# The site, docs/_build/html/index.html. A warning, a name or a link that leads nowhere is an error. The pages of the API
+# are written anew: Sphinx does not see that a docstring has changed, because public names live in the packages.
 docs: $(STAMP)-docs
+	rm -rf docs/api/generated
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
 
 clean:

@@ -120,6 +120,11 @@ def link_scikit_learn(app: Sphinx, env: Any, node: pending_xref, content: nodes.
     return nodes.reference("", "", content, internal=False, refuri=url)
 
 
+def end_examples(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Drop the empty line at the end of an example, with which doctest knows where the output ends."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
 def skip_inherited(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what estimators inherit from scikit-learn and other packages; their pages document it."""
     function = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "__func__", value))
@@ -128,6 +133,7 @@ def skip_inherited(app: Sphinx, what: str, name: str, value: Any, skip: bool, op
 
 
 def setup(app: Sphinx) -> None:
-    """Connect to autodoc and to the search for names."""
+    """Connect to the events of a build."""
+    app.connect("source-read", end_examples)
     app.connect("missing-reference", link_scikit_learn)
     app.connect("autodoc-skip-member", skip_inherited)

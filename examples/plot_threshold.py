@@ -3,7 +3,7 @@ A threshold with a guarantee
 ============================
 
 At most 5 % of the negatives may be flagged. Three ways to choose the threshold of the same classifier are compared on
-300 random training sets: on the training rows, on held-out rows, and on held-out rows with a guarantee.
+200 random training sets: on the training rows, on held-out rows, and on held-out rows with a guarantee.
 """
 
 # %%
@@ -50,7 +50,7 @@ def thresholds(X, y):
 
 RULES = ("training rows", "held-out rows", "held-out rows,\nconfidence 95 %")
 rng = np.random.default_rng(0)
-found = np.array([[(rate(w, t, 0.0), rate(w, t, 0.4)) for w, t in thresholds(*sample(rng))] for _ in range(300)])
+found = np.array([[(rate(w, t, 0.0), rate(w, t, 0.4)) for w, t in thresholds(*sample(rng))] for _ in range(200)])
 
 # %%
 # A threshold that keeps the limit on the training rows exceeds it on new rows in most cases: the model has been fitted

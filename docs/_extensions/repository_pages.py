@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 FOLDER = "repository"
 PATTERNS = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md", "benchmarks/results/*.md")
 LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
+NAMED_BY_FILE = re.compile(r"\[`?([\w/]+\.md)`?\](?=\((?:[\w./]*/)?\1[)#])")
 
 
 def copy_pages(app: Sphinx) -> None:
@@ -32,7 +33,10 @@ def copy_pages(app: Sphinx) -> None:
 
 
 def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Turn links between pages of the repository into links between pages of the site."""
+    """Turn links between pages of the repository into links between pages of the site.
+
+    A link whose text is the name of its file gets the title of the page.
+    """
     root = Path(app.srcdir).parent
     where = PurePosixPath(docname)
     inside = where.parts[0] == FOLDER
@@ -51,7 +55,7 @@ def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
         site = PurePosixPath(*parts[1:]) if parts[0] == "docs" else PurePosixPath(FOLDER, *parts)
         return f"{match[1]}/{site}"
 
-    source[0] = LINK.sub(place, source[0])
+    source[0] = LINK.sub(place, NAMED_BY_FILE.sub("[]", source[0]))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
