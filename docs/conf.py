@@ -36,6 +36,7 @@ extensions = [
 exclude_patterns = ["_build", "_extensions"]
 templates_path = ["_templates"]
 nitpicky = True
+highlight_language = "none"  # examples say that they are Python; other blocks are commands and tables
 nitpick_ignore = [("py:class", "collections.abc.Callable")]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]

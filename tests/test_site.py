@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +75,49 @@ def test_the_reference_lists_public_names_once():
         module, _, attribute = name.rpartition(".")
         if can_be_imported(module):
             assert attribute in importlib.import_module(module).__all__
+
+
+def extension(name):
+    """Return a module of the site, which is no package."""
+    pytest.importorskip("sphinx")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "_extensions" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_check_finds_links_that_lead_nowhere(tmp_path):
+    links = extension("internal_links")
+    good = '<a href="b.html#here">b</a><a href="#top">up</a><a href="https://example.org">x</a><img src="p.png">'
+    (tmp_path / "a.html").write_text(good, encoding="utf-8")
+    (tmp_path / "b.html").write_text('<p id="here"><a href="a.html">a</a></p>', encoding="utf-8")
+    (tmp_path / "p.png").write_bytes(b"")
+    assert links.problems(tmp_path) == []
+    bad = '<a href="b.html#gone"></a><a href="c.html"></a><script src="https://example.org/x.js"></script>'
+    (tmp_path / "d.html").write_text(bad, encoding="utf-8")
+    assert links.problems(tmp_path) == [
+        "d.html: loads https://example.org/x.js",
+        "d.html: no anchor for b.html#gone",
+        "d.html: no file for c.html",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "expected"),
+    [
+        ("solver", "[results](../benchmarks/README.md)", "[results](/repository/benchmarks/README.md)"),
+        ("solver", "[losses.md](losses.md#collapse)", "[](losses.md#collapse)"),
+        ("solver", "[a list](losses.md) ![](images/demo.png)", "[a list](losses.md) ![](images/demo.png)"),
+        ("solver", "[x](https://example.org)", "[x](https://example.org)"),
+        ("solver", "`examples/plot_collapse.py`", "[`examples/plot_collapse.py`](/gallery/plot_collapse.rst)"),
+        ("repository/CHANGELOG", "[cli](docs/cli.md)", "[cli](/cli.md)"),
+        ("repository/benchmarks/README", "[x](results/boosted.md)", "[x](/repository/benchmarks/results/boosted.md)"),
+    ],
+)
+def test_links_of_the_repository_are_links_of_the_site(page, text, expected):
+    source = [text]
+    extension("repository_pages").place_links(SimpleNamespace(srcdir=ROOT / "docs"), page, source)
+    assert source == [expected]
 
 
 @pytest.mark.slow

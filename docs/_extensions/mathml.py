@@ -10,7 +10,9 @@ from sphinx.application import Sphinx
 
 
 def _mathml(node: nodes.Element, *, as_block: bool) -> str:
-    return tex2mathml(node.astext().replace(r"\dots", r"\ldots"), as_block=as_block)
+    # What the converter lacks: \dots, and an escaped underscore in a name.
+    formula = node.astext().replace(r"\dots", r"\ldots")
+    return tex2mathml(formula, as_block=as_block).replace(r"\_", "_")
 
 
 def inline(writer: Any, node: nodes.math) -> None:

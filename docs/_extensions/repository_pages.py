@@ -6,6 +6,7 @@ pages of ``docs`` are relative to the repository, as GitHub shows them, and are 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,6 +16,7 @@ from sphinx.application import Sphinx
 FOLDER = "repository"
 PATTERNS = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md", "benchmarks/results/*.md")
 LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
+EXAMPLE = re.compile(r"(?<!\[)`examples/(plot_\w+)\.py`")
 NAMED_BY_FILE = re.compile(r"\[`?([\w/]+\.md)`?\](?=\((?:[\w./]*/)?\1[)#])")
 
 
@@ -33,9 +35,9 @@ def copy_pages(app: Sphinx) -> None:
 
 
 def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Turn links between pages of the repository into links between pages of the site.
+    """Turn links within the repository into links within the site.
 
-    A link whose text is the name of its file gets the title of the page.
+    A link whose text is the name of its file gets the title of the page; the name of an example leads to the gallery.
     """
     root = Path(app.srcdir).parent
     where = PurePosixPath(docname)
@@ -43,19 +45,14 @@ def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
     folder = PurePosixPath(*where.parts[1:-1]) if inside else PurePosixPath("docs", *where.parts[:-1])
 
     def place(match: re.Match[str]) -> str:
-        parts: list[str] = []
-        for part in (folder / match[2]).parts:
-            if part == "..":
-                parts[-1:] = []
-            else:
-                parts.append(part)
-        path = PurePosixPath(*parts)
-        if not (root / path).exists() or (not inside and parts[0] == "docs"):
+        path = PurePosixPath(posixpath.normpath(folder / match[2]))
+        in_docs = path.parts[0] == "docs"
+        if not (root / path).exists() or (in_docs and not inside):
             return match[0]
-        site = PurePosixPath(*parts[1:]) if parts[0] == "docs" else PurePosixPath(FOLDER, *parts)
-        return f"{match[1]}/{site}"
+        return f"{match[1]}/{path.relative_to('docs') if in_docs else FOLDER / path}"
 
-    source[0] = LINK.sub(place, NAMED_BY_FILE.sub("[]", source[0]))
+    text = LINK.sub(place, NAMED_BY_FILE.sub("[]", source[0]))
+    source[0] = EXAMPLE.sub(r"[`examples/\1.py`](/gallery/\1.rst)", text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
