@@ -11,8 +11,6 @@ PyTorch (``pip install 'rocmax[torch]'``).
    :width: 90 %
 """
 
-# sphinx_gallery_thumbnail_path = 'images/network.png'
-
 # %%
 # The payments of ``make demo``: some honest customers look more suspicious than most frauds.
 
@@ -33,6 +31,7 @@ X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_
 scaler = StandardScaler().fit(X)
 X, X_test = (torch.tensor(scaler.transform(rows), dtype=torch.float32) for rows in (X, X_test))
 y = torch.tensor(y, dtype=torch.float32)
+# sphinx_gallery_thumbnail_path = 'images/network.png'
 
 # %%
 # ``memory`` remembers scores of earlier batches: one percent of the negatives of a batch of 256 would be two or three

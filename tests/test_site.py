@@ -110,6 +110,7 @@ def test_the_check_finds_links_that_lead_nowhere(tmp_path):
         ("solver", "[a list](losses.md) ![](images/demo.png)", "[a list](losses.md) ![](images/demo.png)"),
         ("solver", "[x](https://example.org)", "[x](https://example.org)"),
         ("solver", "`examples/plot_collapse.py`", "[`examples/plot_collapse.py`](/gallery/plot_collapse.rst)"),
+        ("solver", "`results/boosted.md`", "[`results/boosted.md`](/repository/benchmarks/results/boosted.md)"),
         ("repository/CHANGELOG", "[cli](docs/cli.md)", "[cli](/cli.md)"),
         ("repository/benchmarks/README", "[x](results/boosted.md)", "[x](/repository/benchmarks/results/boosted.md)"),
     ],

@@ -17,6 +17,7 @@ FOLDER = "repository"
 PATTERNS = ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md", "benchmarks/results/*.md")
 LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)")
 EXAMPLE = re.compile(r"(?<!\[)`examples/(plot_\w+)\.py`")
+RESULT = re.compile(r"(?<!\[)`(?:benchmarks/)?results/(\w+)\.md`")
 NAMED_BY_FILE = re.compile(r"\[`?([\w/]+\.md)`?\](?=\((?:[\w./]*/)?\1[)#])")
 
 
@@ -37,7 +38,8 @@ def copy_pages(app: Sphinx) -> None:
 def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
     """Turn links within the repository into links within the site.
 
-    A link whose text is the name of its file gets the title of the page; the name of an example leads to the gallery.
+    A link whose text is the name of its file gets the title of the page. Names of examples and of results, as code,
+    become links, too.
     """
     root = Path(app.srcdir).parent
     where = PurePosixPath(docname)
@@ -52,7 +54,8 @@ def place_links(app: Sphinx, docname: str, source: list[str]) -> None:
         return f"{match[1]}/{path.relative_to('docs') if in_docs else FOLDER / path}"
 
     text = LINK.sub(place, NAMED_BY_FILE.sub("[]", source[0]))
-    source[0] = EXAMPLE.sub(r"[`examples/\1.py`](/gallery/\1.rst)", text)
+    text = EXAMPLE.sub(r"[`examples/\1.py`](/gallery/\1.rst)", text)
+    source[0] = RESULT.sub(rf"[`results/\1.md`](/{FOLDER}/benchmarks/results/\1.md)", text)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
