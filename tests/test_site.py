@@ -121,6 +121,37 @@ def test_links_of_the_repository_are_links_of_the_site(page, text, expected):
     assert source == [expected]
 
 
+def table_rows(path):
+    """Return the cells of every row of the tables in a page."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("|")}
+
+
+BASELINES = {
+    "logistic regression": "logistic",
+    "logistic regression, balanced": "logistic balanced",
+    "linear support vector machine": "linear SVC",
+    "full AUC": "full AUC",
+    "tight loss": "tight",
+    "structural loss": "structural",
+    "CCCP": "CCCP",
+}
+
+
+def test_figures_of_the_comparison_are_those_of_the_results():
+    results = ROOT / "benchmarks" / "results"
+    rows = table_rows(ROOT / "docs" / "model_comparison.md")
+    counts = {row for row in rows if row[0] in BASELINES}
+    assert {row[0] for row in counts} == set(BASELINES)
+    linear = (results / "partial_auc.md").read_text(encoding="utf-8")
+    for name, ahead, behind in counts:
+        assert f"- against {BASELINES[name]}: ahead in {ahead}, behind in {behind} of 54" in linear
+    printed = table_rows(results / "boosted.md") | table_rows(results / "family_choice.md")
+    copied = {row for row in rows - counts if any(character.isdigit() for character in "".join(row))}
+    assert len(copied) >= 11
+    assert copied - printed == set()
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_warnings(tmp_path):
     pytest.importorskip("sphinx_gallery")
