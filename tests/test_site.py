@@ -163,7 +163,7 @@ def test_the_site_builds_without_warnings(tmp_path):
         shutil.copy(ROOT / name, tmp_path)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
     done = subprocess.run(
-        [*command, str(tmp_path / "docs"), str(tmp_path / "html")], capture_output=True, text=True, timeout=600
+        [*command, str(tmp_path / "docs"), str(tmp_path / "html")], capture_output=True, text=True, timeout=1800
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert (tmp_path / "html" / "index.html").exists()
