@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 OLDEST := .venv-oldest
+DOCS_BUILT := docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 
-.PHONY: demo test test-oldest lint bench clean
+.PHONY: demo test test-oldest lint bench docs clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,5 +40,11 @@ lint: $(STAMP)-lint
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.run
 
+# The site, docs/_build/html/index.html. A warning, a name or a link that leads nowhere is an error. The pages of the API
+# are written anew: Sphinx does not see that a docstring has changed, because public names live in the packages.
+docs: $(STAMP)-docs
+	rm -rf docs/api/generated
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going docs docs/_build/html
+
 clean:
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) $(DOCS_BUILT) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

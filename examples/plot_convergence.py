@@ -1,11 +1,14 @@
-"""Test AUC of stochastic methods by number of epochs, compared with the batch fit.
+"""
+Stochastic methods by epochs
+============================
 
-The left panel shows an imbalanced sample with correlated features. The right panel shows classes that are not linearly
-separable, with k-means Nystroem features. All features are standardized, and all parameters have their default values.
+The methods that step on single pairs or rows, compared with the batch fit. All parameters have their default values.
 PSAM and ASAM are close to the batch solution after one or two epochs; SOLAM converges more slowly.
 """
 
-import argparse
+# %%
+# Two samples: correlated features with rare positives, and classes that no straight line separates, with k-means
+# Nystroem features.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,16 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 from rocmax import ASAMClassifier, AUCClassifier, KMeansNystroem, PSAMClassifier, SOLAMClassifier
 
-EPOCHS = (1, 2, 3, 4, 5, 10, 30, 60)
-METHODS = {
-    "PSAM": (PSAMClassifier, "#D55E00", "o-"),
-    "ASAM": (ASAMClassifier, "#0072B2", "s--"),
-    "SOLAM": (SOLAMClassifier, "#009E73", "^:"),
-}
-SEEDS = range(3)
 
-
-def linear_sample(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.ndarray, np.ndarray]:
+def linear_sample(rng, n_rows=12000):
     """Return thirty correlated features; the top 10 % of a noisy linear score are positive."""
     X = rng.standard_normal((n_rows, 30)) @ (np.eye(30) + 0.3 * rng.standard_normal((30, 30)))
     score = X @ rng.standard_normal(30)
@@ -30,57 +25,50 @@ def linear_sample(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.nda
     return X, (score > np.quantile(score, 0.9)).astype(int)
 
 
-def rings(rng: np.random.Generator, n_rows: int = 20000) -> tuple[np.ndarray, np.ndarray]:
-    """Return five features; 10 % of the rows are positive, at an intermediate distance from the center."""
+def rings(rng, n_rows=12000):
+    """Return landmark features of rows of which 10 % are positive, at an intermediate distance from the center."""
     y = (rng.random(n_rows) < 0.1).astype(int)
     X = rng.standard_normal((n_rows, 5))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     inside = rng.random(n_rows) < 0.5
     distance = np.where(y == 1, 2.0, np.where(inside, 1.0, 3.0)) + 0.5 * rng.standard_normal(n_rows)
-    return X * distance[:, np.newaxis], y
+    X *= distance[:, np.newaxis]
+    return KMeansNystroem(100, gamma="scale-to-mean", random_state=0).fit_transform(X), y
 
 
-def curves(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
-    """Return the mean test AUC by number of epochs, and the test AUC of the batch fit."""
+rng = np.random.default_rng(0)
+panels = {"Linear": linear_sample(rng), "k-means Nystroem, 100 landmarks": rings(rng)}
+
+# %%
+# Half of the rows are for training. Features are standardized: the steps have the same length in all directions.
+
+EPOCHS = (1, 2, 3, 5, 10, 30)
+METHODS = {
+    "PSAM": (PSAMClassifier, "#D55E00", "o-"),
+    "ASAM": (ASAMClassifier, "#0072B2", "s--"),
+    "SOLAM": (SOLAMClassifier, "#009E73", "^:"),
+}
+
+
+def draw(ax, X, y):
+    """Plot the mean test AUC of each method over two seeds by number of epochs, and that of the batch fit."""
     half = y.size // 2
-    scaler = StandardScaler().fit(X[:half])
-    X = scaler.transform(X)
+    X = StandardScaler().fit(X[:half]).transform(X)
     X, X_test, y, y_test = X[:half], X[half:], y[:half], y[half:]
-    result = {}
-    for name, (kind, _, _) in METHODS.items():
-        scores = [[kind(max_iter=e, random_state=s).fit(X, y).score(X_test, y_test) for e in EPOCHS] for s in SEEDS]
-        result[name] = np.mean(scores, axis=0)
-    return result, AUCClassifier("squared_hinge", C=1000.0).fit(X, y).score(X_test, y_test)
+    batch = AUCClassifier("squared_hinge", C=1000.0).fit(X, y).score(X_test, y_test)
+    ax.axhline(batch, color="0.6", linewidth=1, label="batch (BAM)")
+    for name, (kind, color, style) in METHODS.items():
+        fits = [[kind(max_iter=n, random_state=seed).fit(X, y) for n in EPOCHS] for seed in range(2)]
+        scores = [[fit.score(X_test, y_test) for fit in row] for row in fits]
+        ax.plot(EPOCHS, np.mean(scores, axis=0), style, color=color, label=name)
 
 
-def main() -> None:
-    """Plot both panels."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="convergence.png")
-    out = parser.parse_args().out
-    rng = np.random.default_rng(0)
-    X, y = rings(rng)
-    panels = {
-        "Linear": linear_sample(rng),
-        "k-means Nystroem, 100 landmarks": (
-            KMeansNystroem(100, gamma="scale-to-mean", random_state=0).fit(X).transform(X),
-            y,
-        ),
-    }
-    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
-    for panel, (title, data) in zip(axes, panels.items(), strict=True):
-        by_method, batch = curves(*data)
-        panel.axhline(batch, color="0.6", linewidth=1, label="batch (BAM)")
-        for name, (_, color, style) in METHODS.items():
-            panel.plot(EPOCHS, by_method[name], style, color=color, label=name)
-        panel.set(xscale="log", xlabel="epochs", ylabel="test AUC", title=title)
-        panel.set_xticks(EPOCHS, [str(e) for e in EPOCHS])
-        panel.minorticks_off()
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.legend(frameon=False)
-    figure.savefig(out, dpi=150)
-    print(f"wrote {out}")
-
-
-if __name__ == "__main__":
-    main()
+figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
+for ax, (title, data) in zip(axes, panels.items(), strict=True):
+    draw(ax, *data)
+    ax.set(xscale="log", xlabel="epochs", ylabel="test AUC", title=title)
+    ax.set_xticks(EPOCHS, [str(n) for n in EPOCHS])
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+plt.show()

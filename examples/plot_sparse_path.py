@@ -1,22 +1,23 @@
-"""Sparse models for the partial AUC: regularization paths with L1 and group constraints.
+"""
+Few features, or few groups
+===========================
 
-The data have 60 features in 12 groups of 5; three groups are informative. As the radius increases, the L1 path adds
-single features, and the group path adds whole groups. Both reach their best partial AUC on test rows with few features
-or groups.
+A measurement can be expensive, and a model with few features is easier to explain. :func:`~rocmax.partial_auc_path`
+fits models for the partial AUC with a bound on a norm of the weights, from zero weights to many features.
 """
 
-import argparse
+# %%
+# The data have 60 features in 12 groups of 5; three groups are informative, each with strong and weak features.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from rocmax import PartialAUCPathDisplay, partial_auc_path
 
-MAX_FPR = 0.1
 GROUPS = np.arange(60) // 5
 
 
-def sample(seed: int, n_rows: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+def sample(seed, n_rows=3000):
     """Return normal features; 10 % of the rows are positive, by a score of the first 15 features."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, 60))
@@ -24,21 +25,16 @@ def sample(seed: int, n_rows: int = 3000) -> tuple[np.ndarray, np.ndarray]:
     return X, (score > np.quantile(score, 0.9)).astype(int)
 
 
-def main() -> None:
-    """Plot both paths."""
-    parser = argparse.ArgumentParser(description="Plot the paths of sparse models.")
-    parser.add_argument("--out", default="sparse_path.png")
-    out = parser.parse_args().out
-    X, y = sample(seed=0)
-    X_test, y_test = sample(seed=1, n_rows=20000)
-    figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.4), layout="constrained")
-    for row, params in zip(axes, ({"constraint": "l1"}, {"constraint": "group", "groups": GROUPS}), strict=True):
-        path = partial_auc_path(X, y, max_fpr=MAX_FPR, n_radii=16, **params)
-        PartialAUCPathDisplay.from_path(path, X_test, y_test).plot(row)
-        row[0].set_title(f'Weights, constraint="{params["constraint"]}"')
-    figure.savefig(out, dpi=110)
-    print(f"wrote {out}")
+X, y = sample(seed=0)
+X_test, y_test = sample(seed=1, n_rows=20000)
 
+# %%
+# As the radius increases, the L1 path adds single features, and the group path adds whole groups. Both reach their best
+# partial AUC on test rows with few features or groups.
 
-if __name__ == "__main__":
-    main()
+figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.4), layout="constrained")
+for row, params in zip(axes, ({"constraint": "l1"}, {"constraint": "group", "groups": GROUPS}), strict=True):
+    path = partial_auc_path(X, y, max_fpr=0.1, n_radii=16, **params)
+    PartialAUCPathDisplay.from_path(path, X_test, y_test).plot(row)
+    row[0].set_title(f'Weights, constraint="{params["constraint"]}"')
+plt.show()

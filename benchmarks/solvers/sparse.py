@@ -138,7 +138,7 @@ def selection_table(name: str, shape: tuple[int, int], results: dict[str, np.nda
         rows.append([*cells, f"{kept.mean():.0f}", share] + ([PAPER[label]] if name == "thrombin" else []))
     header = ["constraint", "test partial AUC", "minus L2 (± s.e.)", "Wilcoxon p", "features", "of L2's"]
     header += ["paper: partial AUC (% of features)"] if name == "thrombin" else []
-    title = f"### {name}, {shape[0]} x {shape[1]}, {len(reference)} splits"
+    title = f"## {name}, {shape[0]} x {shape[1]}, {len(reference)} splits"
     return f"{title}\n\n{markdown(header, rows)}"
 
 

@@ -43,7 +43,7 @@ class SplineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     knots_ : list of ndarray
         Knots of each column; one knot for a constant column.
-    medians_ : ndarray of shape (n_features_in_,)
+    medians_ : ndarray of shape (n_features,)
         Median of each column; 0 if all its values are missing.
     missing_ : ndarray of int
         Columns with missing values in the training rows.

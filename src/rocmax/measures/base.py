@@ -38,7 +38,7 @@ class Measure(ABC):
 
     @property
     def metric(self) -> Metric:
-        """Function that computes the measure; a custom measure returns its own :class:`Metric`."""
+        """Function that computes the measure; a custom measure returns its own ``Metric``."""
         return METRICS[self.name]
 
     @property

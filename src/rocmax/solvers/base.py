@@ -77,7 +77,7 @@ class Result:
 class Solver(Protocol):
     """Interface of solvers that minimise ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
 
-    Each solver checks with :func:`require` that it supports the loss and the penalty.
+    Each solver checks that it supports the loss and the penalty.
     """
 
     def solve(

@@ -20,8 +20,9 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
 
     Minimizes, over the functions in the reproducing kernel Hilbert space and the level :math:`\rho` of the core,
 
-    .. math:: \frac12 |f|^2 - \mu \rho + \tau \sum_i \bigl(\rho - f(x_i^+)\bigr)_+ + \tau \sum_j \bigl(1 - \rho +
-    f(x_j^-)\bigr)_+ :
+    .. math::
+        \frac12 |f|^2 - \mu \rho + \tau \sum_i \bigl(\rho - f(x_i^+)\bigr)_+
+        + \tau \sum_j \bigl(1 - \rho + f(x_j^-)\bigr)_+
 
     The first three terms are a one-class SVM of the positives with the core :math:`f \ge \rho`. The last term penalizes
     negatives less than a margin of 1 below the core. A large :math:`\mu` raises the level of the core, so that fewer

@@ -161,7 +161,7 @@ def partial_auc_path(
 
     See Also
     --------
-    rocmax.PartialAUCPathDisplay : Plot of the path.
+    rocmax.displays.PartialAUCPathDisplay : Plot of the path.
 
     Examples
     --------

@@ -103,7 +103,8 @@ class CBRClassifier(StochasticClassifier):
     :math:`\Sigma = I`. Each row is paired in turn with the rows :math:`x'` of the other class in a first-in-first-out
     buffer. If :math:`z = y(x - x')` is not ranked correctly with probability `confidence`, the soft confidence-weighted
     update (SCW-I) moves :math:`\mu` along :math:`\Sigma z`, by at most `C`, and reduces :math:`\Sigma` in this
-    direction. The model is :math:`\mu`. The formulas are in :class:`rocmax.streaming.buffers.ConfidenceSteps`.
+    direction. The model is :math:`\mu`. The formulas are in
+    ``rocmax.streaming.buffers.ConfidenceSteps``.
 
     Parameters
     ----------
