@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,6 +125,10 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
 
+    def count_pairs(self) -> int:
+        """Return the number of pairs of a positive and a negative."""
+        return self.positive.size * self.negative.size
+
     def has(self, method: str) -> bool:
         """Return whether this loss implements an optional method.
 
@@ -152,9 +156,10 @@ class BoundLoss(ABC):
         return s
 
     def _share_sample(self, other: BoundLoss) -> None:
-        """Copy the attributes of the sample from another bound loss."""
+        """Copy the attributes of the sample from another bound loss; a loss on shards has no arrays."""
         for name in _SAMPLE:
-            setattr(self, name, getattr(other, name))
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
         """Return one coefficient per example, from those of the positives and of some negatives."""
@@ -257,13 +262,17 @@ class Tilted(BoundLoss):
         """Return the curvature of the base loss; the affine function adds none."""
         return self._base.curvature(scores, count, width)
 
+    def count_pairs(self) -> int:
+        """Return the number of pairs of the base loss."""
+        return self._base.count_pairs()
+
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient of the tilted loss, and the curvature of the base loss."""
         gradient, curvature = self._base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
     def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
-        tilted = value - float(self._tilt @ np.asarray(scores, dtype=np.float64)) + self._constant
+        tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
 
 

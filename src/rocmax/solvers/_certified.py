@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Pairs
-from rocmax.operators import CountingOperator, Operator
+from rocmax.operators import CountingOperator, Operator, zero_scores
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._zero_weights import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
@@ -60,11 +60,11 @@ class CertifiedRun:
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
+        self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.count_pairs())
         self.thin = loss.thinned(_THIN_ROWS)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
-        self.zero = self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
+        self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
         if w0 is not None and np.any(w0):
             w = np.array(w0, dtype=np.float64)
@@ -146,7 +146,7 @@ class CertifiedRun:
         With ``rough``, the line search uses a subsample if the sample is large.
         """
         pairs = self._pairs()
-        is_sample = self.n_pairs < self.loss.positive.size * self.loss.negative.size
+        is_sample = self.n_pairs < self.loss.count_pairs()
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))

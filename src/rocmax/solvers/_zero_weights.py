@@ -14,7 +14,7 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
-from rocmax.operators import Operator
+from rocmax.operators import Operator, absolute_sum, zero_scores
 
 # Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding error.
 _CLOSE = 1e-11
@@ -43,7 +43,7 @@ class Origin:
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
         self._operator = operator
-        self.value, self.coefficients = loss.value_and_gradient(np.zeros(operator.shape[0]))
+        self.value, self.coefficients = loss.value_and_gradient(zero_scores(operator))
 
     @cached_property
     def slope(self) -> Array:
@@ -69,7 +69,7 @@ class Origin:
 
 def _rounding_of_sums(operator: Operator, coefficients: Array) -> float:
     """Return an estimate of the rounding error in the norm of ``X.T @ coefficients``, from a sample of rows."""
-    n_samples = coefficients.size
+    n_samples = operator.shape[0]
     rows = operator.rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SIZE)).astype(np.intp))
     size = np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()
-    return float(8 * np.finfo(rows.dtype).eps * np.abs(coefficients).sum() * np.linalg.norm(size))
+    return float(8 * np.finfo(rows.dtype).eps * absolute_sum(coefficients) * np.linalg.norm(size))

@@ -11,8 +11,11 @@ from rocmax._window import check_window
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
+from rocmax.estimators.linear._sharded_refinement import ShardedRefinement
 from rocmax.estimators.linear._solver_choice import CUTTING_PLANE_REMEDY, check_solver_parameters, penalized_solver
 from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear
+from rocmax.estimators.linear.files import FitFilesMixin
+from rocmax.estimators.linear.sharded import ShardedSet
 from rocmax.losses import (
     Loss,
     PairwiseHinge,
@@ -26,7 +29,7 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers import CCCP, LBFGS, Callback, Result
 
 
-class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve between two false-positive rates.
 
     Parameters
@@ -208,8 +211,10 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
             return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr)
         if self.loss == "auto":
-            refinement = WindowRefinement(data, window, self.tol, self.max_iter)
-            return refinement.run(refinement.best_start(), self.C, w0, callback)
+            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
+            refinement = kind(data, window, self.tol, self.max_iter)
+            result: Result = refinement.run(refinement.best_start(), self.C, w0, callback)
+            return result
         solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.min_fpr == 0):
             return solve_linear(solver, self._convex_loss(), data, penalty, w0, callback)
@@ -244,8 +249,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
         if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
             return result
-        scores = as_operator(data.X).matvec(start)
-        value = loss.bind(data.positive, data.weight).value_and_gradient(scores)[0]
+        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
         objective = penalty.value(start) + penalty.C * value
         trace = [progress._replace(objective=objective) for progress in result.trace]
         return replace(result, w=start, objective=objective, trace=trace)
@@ -258,5 +262,8 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
             return PartialAUCStructural(self.min_fpr, self.max_fpr)
         return self._make_measure().convex_loss()
 
-    def _on_training_rows(self, data: TrainingSet, w: Array) -> float:
-        return self._measure(data.positive, as_operator(data.X).matvec(w), data.weight, True)
+    def _on_training_rows(self, data: Any, w: Array) -> float:
+        scores: Any = as_operator(data.X).matvec(w)
+        if isinstance(data, ShardedSet):
+            return data.score(self._make_measure(), scores)
+        return self._measure(data.positive, scores, data.weight, True)
