@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,7 +70,7 @@ class ScoreGrid:
 
     def __post_init__(self) -> None:
         ends = (self.least, self.low, self.high, self.largest)
-        if not np.isfinite(ends).all() or any(a > b for a, b in zip(ends, ends[1:], strict=False)):
+        if not np.isfinite(ends).all() or any(a > b for a, b in pairwise(ends)):
             raise ValueError(f"the ends of the ranges must be finite and ascending; got {ends}")
         if not 1 <= self.n_bins <= MAX_BINS:
             raise ValueError(f"n_bins must be from 1 to {MAX_BINS}; got {self.n_bins!r}")
@@ -113,8 +114,13 @@ class ScoreGrid:
 
     def cells(self, scores: Array, positive: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the bin of each score: its number, plus ``n_bins`` for a positive."""
+        within = scores.size == 0 or (scores.min() >= self.least and scores.max() <= self.largest)
+        return self._cells(scores, positive, bool(within))
+
+    def _cells(self, scores: Array, positive: NDArray[np.bool_], within: bool) -> NDArray[np.intp]:
+        """Return the bins of scores, which are all within the grid or not."""
         below, inside, above = self._sizes
-        place = np.subtract(scores, self.low, dtype=np.float64)
+        place = scores - self.low
         place *= _per_bin(inside, self.high - self.low)
         if below or above:
             np.floor(place, out=place)
@@ -122,7 +128,8 @@ class ScoreGrid:
                 rows = np.flatnonzero(outer)
                 place[rows] = self._outside(scores[rows])
             place += below
-        np.clip(place, 0, self.n_bins - 1, out=place)
+        if not within:
+            np.clip(place, 0, self.n_bins - 1, out=place)
         cell = place.astype(np.intp)
         cell += np.multiply(positive, self.n_bins, dtype=np.intp)
         return cell
@@ -146,7 +153,7 @@ class Bins:
         The grid.
     weight, total : ndarray of shape (2 * n_bins,)
         Sum of the weights and of weight times score in each bin: the negatives first, then the positives.
-    least, largest : float
+    lowest, highest : float
         Range of the scores, infinite and reversed without rows.
 
     Examples
@@ -166,14 +173,14 @@ class Bins:
     grid: ScoreGrid
     weight: Array
     total: Array
-    least: float
-    largest: float
+    lowest: float
+    highest: float
 
     def __add__(self, other: Bins) -> Bins:
         if self.grid != other.grid:
             raise ValueError(f"both must have the same grid; got {self.grid} and {other.grid}")
-        least, largest = min(self.least, other.least), max(self.largest, other.largest)
-        return Bins(self.grid, self.weight + other.weight, self.total + other.total, least, largest)
+        lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        return Bins(self.grid, self.weight + other.weight, self.total + other.total, lowest, highest)
 
     @classmethod
     def count(
@@ -201,10 +208,11 @@ class Bins:
         """
         size = 2 * grid.n_bins
         found, total = np.zeros(size), np.zeros(size)
-        least, largest = np.inf, -np.inf
+        lowest, highest = np.inf, -np.inf
         for rows in blocks(scores.size):
             part = scores[rows].astype(np.float64, copy=False)
-            cell = grid.cells(part, positive[rows])
+            low, high = float(part.min()), float(part.max())
+            cell = grid._cells(part, positive[rows], grid.least <= low and high <= grid.largest)
             if weight is None:
                 found += np.bincount(cell, minlength=size)
                 total += np.bincount(cell, part, minlength=size)
@@ -213,8 +221,8 @@ class Bins:
                 total += np.bincount(cell, weight[rows] * part, minlength=size)
             if cells is not None:
                 cells[rows] = cell
-            least, largest = min(least, float(part.min())), max(largest, float(part.max()))
-        return cls(grid, found, total, least, largest)
+            lowest, highest = min(lowest, low), max(highest, high)
+        return cls(grid, found, total, lowest, highest)
 
     @cached_property
     def used(self) -> NDArray[np.intp]:
@@ -225,7 +233,7 @@ class Bins:
     def _ends(self) -> tuple[Array, Array]:
         """Ends of the bins that are not empty; the first and the last bin reach as far as the scores."""
         edges = self.grid.edges
-        edges[0], edges[-1] = min(edges[0], self.least), max(edges[-1], self.largest)
+        edges[0], edges[-1] = min(edges[0], self.lowest), max(edges[-1], self.highest)
         place = self.used % self.grid.n_bins
         return edges[place], edges[place + 1]
 
@@ -303,6 +311,8 @@ def _evaluated(bound: BoundLoss, scores: Array, width: float) -> tuple[float, Ar
 
 
 def _per_bin(size: int, length: float) -> float:
-    """Return the number of bins per unit of the score; 0 for an empty range."""
-    # A length that is tiny compared to the scores gives one bin.
-    return size / length if length > 1e-300 * size else 0.0
+    """Return the number of bins per unit of the score; 0 for an empty range.
+
+    The factor keeps the largest score in the last bin.
+    """
+    return (1.0 - 1e-15) * size / length if length > 1e-300 * size else 0.0
