@@ -37,7 +37,7 @@ class ShardedAnchored(BoundLoss):
     def value_and_gradient(self, scores: Any) -> tuple[float, Any]:
         """Return value and gradient; constant scores are standardised to zero."""
         (mean, spread), (mean_0, spread_0), correlation = self._moments(scores)
-        bins, sums = self._base.binned(scores)
+        bins, sums = self._base.bins_at(scores)
         value, slopes = bins.minorant(lambda y, w: _Standardized(self._base.bind(y, w), mean, spread))
         total, strength = self._base.m + self._base.n, self._strength
         rise = float(slopes @ bins.weight)

@@ -125,13 +125,13 @@ class ShardedLoss(BoundLoss):
 
     def smoothed(self, scores: Any, width: float) -> tuple[float, Any]:
         """Return the value and the coefficients of an affine minorant."""
-        bins, sums = self.binned(scores)
+        bins, sums = self.bins_at(scores)
         value, coefficients = bins.minorant(self.bind, width)
         return value, Coefficients(self.space, [Binned(scores, bins, coefficients, sums)])
 
     def upper(self, scores: Scores) -> float:
         """Return an upper bound of the exact loss."""
-        return self.binned(scores)[0].upper_bound(self.bind)
+        return self.bins_at(scores)[0].upper_bound(self.bind)
 
     def refine(self) -> bool:
         """Double the number of bins; return False if it is at its maximum."""
@@ -154,7 +154,7 @@ class ShardedLoss(BoundLoss):
 
     def curvature(self, scores: Any, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs that estimate the Hessian, from a random sample of rows."""
-        bins, _ = self.binned(scores)
+        bins, _ = self.bins_at(scores)
         answers = self.space.ask(list(scores.terms), "sample", scores.requested, *self._rates(bins))
         sample = _merged(answers)
         if not (sample.positive.any() and not sample.positive.all()):
@@ -164,7 +164,7 @@ class ShardedLoss(BoundLoss):
         pairs = self.bind(sample.positive, sample.weight).curvature(sample.scores, count, width)
         return Pairs(sample.row[pairs.first], sample.row[pairs.second], pairs.weight)
 
-    def binned(self, scores: Scores) -> tuple[Bins, dict[int, Array]]:
+    def bins_at(self, scores: Scores) -> tuple[Bins, dict[int, Array]]:
         """Return the bins of scores and the sums of their stored vectors in each bin; the last result is kept."""
         requested = scores.requested
         if not requested:
