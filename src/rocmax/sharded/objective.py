@@ -127,7 +127,7 @@ class ShardedLoss(BoundLoss):
         """Return the value and the coefficients of an affine minorant."""
         bins, sums = self.bins_at(scores)
         value, coefficients = bins.minorant(self.bind, width)
-        return value, Coefficients(self.space, [Binned(scores, bins, coefficients, sums)])
+        return value, Coefficients(self.space, [Binned(scores, bins, coefficients, sums)], value)
 
     def upper(self, scores: Scores) -> float:
         """Return an upper bound of the exact loss."""

@@ -184,12 +184,14 @@ class Coefficients:
         The shards.
     terms : list of Term
         The terms.
+    value : float, default=None
+        Value of the loss whose cut has these coefficients, at the scores of the first term; None if there is no cut.
     """
 
     __array_ufunc__ = None
 
-    def __init__(self, space: Space, terms: Sequence[Term]) -> None:
-        self.space, self.terms = space, list(terms)
+    def __init__(self, space: Space, terms: Sequence[Term], value: float | None = None) -> None:
+        self.space, self.terms, self.value = space, list(terms), value
         self._products: dict[int, float] = {}
         self._size: float | None = None
 

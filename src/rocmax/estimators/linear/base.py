@@ -19,7 +19,6 @@ from rocmax._validate import TrainingSet, check_number, check_rows, check_traini
 from rocmax.estimators.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
-from rocmax.sharded.objective import certified
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
@@ -148,7 +147,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 def solve_linear(
     solver: Solver,
     loss: Loss,
-    data: TrainingSet,
+    data: Any,
     penalty: Any,
     w0: Array | None = None,
     callback: Callback | None = None,
@@ -158,11 +157,11 @@ def solve_linear(
     The solution is the same for rotation-invariant penalties. Other penalties, and data given as an operator, are
     solved in the space of the features.
     """
-    operator, bound = as_operator(data.X), data.bind(loss)
+    operator = as_operator(data.X)
     if operator is data.X:
-        return certified(
-            solver.solve(operator, bound, penalty, w0, callback), operator, bound, getattr(penalty, "C", 1.0)
-        )
+        found: Result = data.solve(solver, loss, penalty, w0, callback)
+        return found
+    bound = data.bind(loss)
     if not penalty.rotation_invariant:
         return solver.solve(operator, bound, penalty, w0, callback)
     rotated, lower, lift = row_space(operator, data.X)

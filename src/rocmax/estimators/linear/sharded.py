@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from rocmax._response import direction
 from rocmax._typing import Array
+from rocmax.estimators.linear.checkpoint import Checkpoint
 from rocmax.losses import Loss
 from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.measures import Measure
-from rocmax.sharded.objective import ShardedLoss, ShardedOperator
+from rocmax.sharded.objective import ShardedLoss, ShardedOperator, certified
 from rocmax.sharded.vectors import Scores, Space
-from rocmax.solvers import Callback
+from rocmax.solvers import Callback, Result
+from rocmax.solvers.base import Solver
 
 # Rows near a threshold that are fetched to compute it exactly, and the number of finer grids that are tried first.
 _FETCHED, _MAX_ZOOMS = 100_000, 8
@@ -47,11 +49,20 @@ class ShardedSet:
     ) -> None:
         self.space, self.classes, self.positive_index = space, classes, positive_index
         self.X = ShardedOperator(space)
+        self.checkpoint: Checkpoint | None = None
         self._n_bins, self._sample_rows = n_bins, sample_rows
 
     def bind(self, loss: Loss) -> ShardedLoss:
         """Bind a loss to the labels and weights in the shards."""
         return ShardedLoss(self.X, loss.bind, self._n_bins, self._sample_rows)
+
+    def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
+        """Run a solver; the objective and the gap of the result include the error of the bins."""
+        bound, operator = self.bind(loss), self.X
+        if self.checkpoint is not None:
+            operator, solver, w0 = self.checkpoint.resume(operator, solver, w0)
+        result = solver.solve(operator, bound, penalty, w0, callback)
+        return certified(result, self.X, bound, getattr(penalty, "C", 1.0))
 
     def score(self, measure: Measure, scores: Scores) -> float:
         """Return a measure from the bins of the scores, in which the scores of a bin are tied."""
@@ -91,7 +102,7 @@ class ShardedSet:
 
 
 def fit_shards(
-    estimator: Any, data: ShardedSet, standardize: bool, w0: Array | None, callback: Callback | None
+    estimator: Any, data: ShardedSet, standardize: bool, w0: Array | None = None, callback: Callback | None = None
 ) -> None:
     """Fit a linear estimator on rows in shards, and set its attributes.
 
@@ -111,6 +122,8 @@ def fit_shards(
     space = data.space
     check_supported(estimator)
     space.standardize()
+    if data.checkpoint is not None:
+        data.checkpoint.check(space)
     if not standardize and getattr(estimator, "loss", None) != "auto":
         space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
     start = None if w0 is None else direction(data.positive_index) * w0 * space.scale
@@ -120,6 +133,8 @@ def fit_shards(
     v, shift = space.raw(result.w)
     estimator._keep(result, v, threshold + shift, data)
     estimator.n_features_in_ = space.n_features
+    if data.checkpoint is not None:
+        data.checkpoint.remove()
 
 
 def check_supported(estimator: Any) -> None:
