@@ -223,10 +223,8 @@ class _Histogram:
         score, label, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
         values, place = np.unique(-score, return_inverse=True)
         cell = self.grid.n_bins - 1 - self.grid.cells(-values, np.zeros(values.size, dtype=bool))
-        negative, positive = (
-            np.bincount(place, weight * side, values.size).astype(np.float64) for side in (~label, label)
-        )
-        return cell, negative, positive
+        positive = np.bincount(place, weight * label, values.size).astype(np.float64)
+        return cell, np.bincount(place, weight * ~label, values.size).astype(np.float64), positive
 
 
 def _facts(part: Any) -> tuple[NDArray[Any], Array, int]:
