@@ -113,7 +113,7 @@ def test_the_certified_solver_reaches_the_optimum(name, ends):
     exact = SmoothedNewton(1e-5).solve(as_operator(X), loss.bind(y), penalty)
     operator, _ = shards(X, y, ends=ends)
     sharded = ShardedLoss(operator, loss.bind)
-    found = certified(SmoothedNewton(1e-3).solve(operator, sharded, penalty), operator, sharded, penalty.C)
+    found = SmoothedNewton(1e-3).solve(operator, sharded, penalty)
     assert found.converged
     reached = penalty.value(found.w) + penalty.C * loss.bind(y).value_and_gradient(X @ found.w)[0]
     assert reached <= found.objective * (1 + 1e-9)
@@ -126,7 +126,9 @@ def test_constraint_and_cccp():
     ball = L1Ball(0.5)
     exact = ProximalBundle(1e-4).solve(as_operator(X), PairwiseHinge().bind(y), ball)
     operator, _ = shards(X, y, ends=(1000,))
-    found = ProximalBundle(1e-3).solve(operator, ShardedLoss(operator, PairwiseHinge().bind), ball)
+    sharded = ShardedLoss(operator, PairwiseHinge().bind)
+    found = certified(ProximalBundle(1e-3).solve(operator, sharded, ball), operator, sharded, 1.0)
+    assert found.objective >= PairwiseHinge().bind(y).value_and_gradient(X @ found.w)[0] * (1 - 1e-9)
     assert found.objective == pytest.approx(exact.objective, rel=1.5e-3)
     loss, start = PartialAUCHinge(0.05, 0.3), found.w
     in_memory = CCCP(1e-4).solve(as_operator(X), loss.bind(y), SquaredL2(10.0), start)

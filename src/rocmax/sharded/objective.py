@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._typing import Array, Index
-from rocmax.losses.base import BoundLoss, Pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.bins import MAX_BINS, Bins
 from rocmax.operators import Operator
 from rocmax.sharded.shard import Sample
@@ -108,6 +109,7 @@ class ShardedLoss(BoundLoss):
         self.n_samples, self.m, self.n = space.n_rows, space.m, space.n
         # On two weighted rows, the loss has the properties that it has on all rows.
         self._small = bind([False, True], [space.n, space.m])
+        self.exact = False
         self.convex, self.smooth, self.has_kinks = self._small.convex, self._small.smooth, self._small.has_kinks
         self._last: tuple[tuple[tuple[int, float], ...], Bins, dict[int, Array]] | None = None
 
@@ -133,12 +135,16 @@ class ShardedLoss(BoundLoss):
         """Return an upper bound of the exact loss."""
         return self.bins_at(scores)[0].upper_bound(self.bind)
 
-    def refine(self) -> bool:
-        """Double the number of bins; return False if it is at its maximum."""
-        if self.n_bins >= MAX_BINS:
-            return False
-        self.n_bins, self._last = 2 * self.n_bins, None
-        return True
+    def at(self, scores: Any) -> Evaluation:
+        """Return an object that computes several bounds of a convex loss at the same scores."""
+        return _Bounds(self, scores)
+
+    def finer(self) -> ShardedLoss:
+        """Return the loss with twice as many bins, up to a maximum."""
+        finer = ShardedLoss(self.operator, self.bind, min(2 * self.n_bins, MAX_BINS), self.sample_rows)
+        # There are no tighter bounds than those of the largest number of bins.
+        finer.exact = finer.n_bins == MAX_BINS
+        return finer
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex losses whose difference is this loss."""
@@ -198,6 +204,17 @@ class ShardedLoss(BoundLoss):
         return float(bins.grid.edges[cell]) if cell else -np.inf, rates  # type: ignore[return-value]
 
 
+class _Bounds(Evaluation):
+    """Bounds of a loss at scores in shards, from one histogram."""
+
+    @cached_property
+    def upper(self) -> float:
+        """Upper bound of the exact loss."""
+        loss: Any = self.loss
+        found: float = loss.upper(self.scores)
+        return found
+
+
 def _merged(answers: list[Sample]) -> Sample:
     """Return the samples of all shards as one, in the order of the numbers of the rows."""
     found = [answer for answer in answers if answer.row.size] or answers[:1]
@@ -215,9 +232,12 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def certified(result: Result, operator: Operator, loss: BoundLoss, C: float) -> Result:
-    """Add the error of the bins to the objective and the gap of a result, so that both hold for the exact loss."""
+    """Return a result whose objective is an upper bound of the exact one, with a gap that holds for the exact loss.
+
+    Most solvers use the value of a cut, which is a lower bound of the loss, as the value of the loss.
+    """
     if not isinstance(loss, ShardedLoss):
         return result
     scores: Any = operator.matvec(result.w)
-    error = C * max(loss.upper(scores) - loss.value_and_gradient(scores)[0], 0.0)
-    return replace(result, objective=result.objective + error, gap=result.gap + error)
+    upper = result.objective + C * max(loss.upper(scores) - loss.value_and_gradient(scores)[0], 0.0)
+    return replace(result, objective=upper, gap=result.gap + (upper - result.objective))

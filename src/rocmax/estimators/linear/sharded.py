@@ -15,7 +15,7 @@ from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.measures import Measure
 from rocmax.sharded.objective import ShardedLoss, ShardedOperator, certified
 from rocmax.sharded.vectors import Scores, Space
-from rocmax.solvers import Callback, Result
+from rocmax.solvers import Callback, Result, SmoothedNewton
 from rocmax.solvers.base import Solver
 
 # Rows near a threshold that are fetched to compute it exactly, and the number of finer grids that are tried first.
@@ -62,6 +62,8 @@ class ShardedSet:
         if self.checkpoint is not None:
             operator, solver, w0 = self.checkpoint.resume(operator, solver, w0)
         result = solver.solve(operator, bound, penalty, w0, callback)
+        if isinstance(solver, SmoothedNewton):
+            return result
         return certified(result, self.X, bound, getattr(penalty, "C", 1.0))
 
     def score(self, measure: Measure, scores: Scores) -> float:
