@@ -1,8 +1,8 @@
 """Rounds, bytes and time of fits on a dask cluster of one and two worker processes, next to a cost model.
 
 The model: time = passes * bytes of the rows / (bandwidth of a worker * workers) + vector work + rounds * latency. The
-bandwidth is that of the passes themselves (a gradient of the same rows), the vector work is the time of a histogram
-times their number, and the latency is the median time of an empty request. The workers run on this machine, with one
+bandwidth is that of a gradient, the vector work is the median time of the requests without a pass times their number,
+and the latency is the median time of an empty request. The workers run on this machine, with one
 thread each. ``--rows`` and ``--features`` set the size.
 """
 
@@ -86,9 +86,9 @@ def measure(model: Any, n_workers: int, n_rows: int, n_features: int) -> tuple[l
     latency, rounds = median(watch.latency), sum(map(len, watch.seconds.values()))
     n_bytes = 4 * n_rows * n_features
     passes = sum(len(watch.seconds[kind]) for kind in PASSES)
-    one = min(watch.seconds["gradient"]) - latency
+    one = median(watch.seconds["gradient"]) - latency
     vectors = sum(
-        max(min(values) - latency, 0.0) * len(values) for kind, values in watch.seconds.items() if kind not in PASSES
+        max(median(values) - latency, 0.0) * len(values) for kind, values in watch.seconds.items() if kind not in PASSES
     )
     predicted = passes * one + vectors + rounds * latency
     line = [
