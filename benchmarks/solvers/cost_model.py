@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--storage", type=float, default=0.2, help="GB/s that a worker reads from storage")
     parser.add_argument("--bandwidth", type=float, default=5.0, help="GB/s of products with the rows on a worker")
-    parser.add_argument("--row-time", type=float, default=50.0, help="ns per row and histogram on a worker")
+    parser.add_argument(
+        "--row-time", type=float, default=50.0, help="ns per row and request over the scores on a worker"
+    )
     parser.add_argument("--latency", type=float, default=50.0, help="ms per round")
     parser.add_argument("--network", type=float, default=1.0, help="GB/s into the driver")
     parser.add_argument("--sample", type=int, default=20_000, help="rows of the Hessian sample")
@@ -37,15 +39,15 @@ def main(arguments: list[str] | None = None) -> None:
     parts = {
         "loading from storage, once": per_worker / (o.storage * 1e9),
         f"{o.passes} passes over the rows": o.passes * per_worker / (o.bandwidth * 1e9),
-        f"{o.histograms} histograms": o.histograms * o.rows / o.workers * o.row_time * 1e-9,
+        f"{o.histograms} requests over the scores": o.histograms * o.rows / o.workers * o.row_time * 1e-9,
         f"latency of {o.rounds} rounds": o.rounds * o.latency * 1e-3,
         "histograms and Hessian samples to the driver": to_driver / (o.network * 1e9),
     }
     lines = [[name, f"{seconds:.1f}"] for name, seconds in parts.items()]
     sections = [
         f"{o.rows:,.0f} rows of {o.features:,} float32 features on {o.workers} workers: {per_worker / 1e9:.0f} GB of "
-        f"rows on each, and {40 * o.rows / o.workers / 1e9:.1f} GB of scores. Assumed: {o.storage:g} GB/s from storage and "
-        f"{o.bandwidth:g} GB/s of products on a worker, {o.row_time:g} ns per row of a histogram, {o.latency:g} ms per "
+        f"rows on each, and {40 * o.rows / o.workers / 1e9:.1f} GB of scores. Assumed: {o.storage:g} GB/s from storage "
+        f"and {o.bandwidth:g} GB/s of products on a worker, {o.row_time:g} ns per row of such a request, {o.latency:g} ms per "
         f"round, {o.network:g} GB/s into the driver.",
         markdown(["part", "s"], [*lines, ["in all", f"{sum(parts.values()):.1f}"]]),
     ]
