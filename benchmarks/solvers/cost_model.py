@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--storage", type=float, default=0.2, help="GB/s that a worker reads from storage")
     parser.add_argument("--bandwidth", type=float, default=5.0, help="GB/s of products with the rows on a worker")
     parser.add_argument(
-        "--row-time", type=float, default=50.0, help="ns per row and request over the scores on a worker"
+        "--row-time", type=float, default=50.0, help="ns per row of a request over the scores"
     )
     parser.add_argument("--latency", type=float, default=50.0, help="ms per round")
     parser.add_argument("--network", type=float, default=1.0, help="GB/s into the driver")
@@ -47,8 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
     sections = [
         f"{o.rows:,.0f} rows of {o.features:,} float32 features on {o.workers} workers: {per_worker / 1e9:.0f} GB of "
         f"rows on each, and {40 * o.rows / o.workers / 1e9:.1f} GB of scores. Assumed: {o.storage:g} GB/s from storage "
-        f"and {o.bandwidth:g} GB/s of products on a worker, {o.row_time:g} ns per row of such a request, {o.latency:g} ms per "
-        f"round, {o.network:g} GB/s into the driver.",
+        f"and {o.bandwidth:g} GB/s of products on a worker, {o.row_time:g} ns per row of such a request, "
+        f"{o.latency:g} ms per round, {o.network:g} GB/s into the driver.",
         markdown(["part", "s"], [*lines, ["in all", f"{sum(parts.values()):.1f}"]]),
     ]
     print("\n\n".join(sections))
