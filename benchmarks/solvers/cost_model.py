@@ -27,9 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--storage", type=float, default=0.2, help="GB/s that a worker reads from storage")
     parser.add_argument("--bandwidth", type=float, default=5.0, help="GB/s of products with the rows on a worker")
-    parser.add_argument(
-        "--row-time", type=float, default=50.0, help="ns per row of a request over the scores"
-    )
+    parser.add_argument("--row-time", type=float, default=50.0, help="ns per row of a request over the scores")
     parser.add_argument("--latency", type=float, default=50.0, help="ms per round")
     parser.add_argument("--network", type=float, default=1.0, help="GB/s into the driver")
     parser.add_argument("--sample", type=int, default=20_000, help="rows of the Hessian sample")
