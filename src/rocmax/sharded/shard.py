@@ -363,12 +363,15 @@ def _moments(chunk: Any, weight: Array | None) -> Moments:
     total = float(weight.sum())
     if total == 0:
         return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
-    mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
     if sparse.issparse(chunk):
+        mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
         squares = np.asarray(chunk.multiply(chunk).T @ weight, dtype=np.float64)
         return Moments(total, mean, np.maximum(squares - total * mean**2, 0.0))
-    square = weight @ (chunk - mean) ** 2
-    return Moments(total, mean, square)
+    values = chunk.astype(np.float64)
+    mean = weight @ values / total
+    values -= mean
+    values *= values
+    return Moments(total, mean, weight @ values)
 
 
 def _uniform(number: Index) -> Array:
