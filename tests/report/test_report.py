@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis.strategies import booleans, data, integers, lists, tuples
+from scipy.stats import binomtest
 
 from helpers.commands import run
 from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import metrics
+from rocmax.data import DataError
+from rocmax.metrics.curve import score_blocks
 from rocmax.model_io import load_with_facts
-from rocmax.report import render
+from rocmax.report import ReportModel, Segment, TestData, render
+from rocmax.report._curves import hull
+from rocmax.report._sections import by_segment, score_groups
 from rocmax.workflow.models import positive_scores
+from rocmax.workflow.reporting import segments_of
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -30,11 +40,11 @@ def test_user_text_is_escaped_everywhere():
 
 def test_the_page_is_one_small_file():
     page = render(*entries(n_models=4, n_rows=40_000))
-    assert len(page.encode()) < 200_000
-    assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:)", page)
+    assert len(page.encode()) < 300_000
+    assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:|#)", page)
     assert "http" not in page.replace("http-equiv", "")
     assert "@import" not in page
-    assert "url(" not in page
+    assert not re.search(r"url\((?!#)", page)
 
 
 def test_the_numbers_are_the_measures():
@@ -56,7 +66,95 @@ def test_one_model_without_a_window():
     models, data = entries(n_models=1, n_rows=300, window=(0.0, 1.0))
     page = render(models, data)
     assert "Paired tests" not in page
-    assert "The window" not in page
+    assert "Range of interest" not in page
+
+
+def test_a_floor_on_the_true_positive_rate():
+    models, data = entries(window=(0.0, 1.0))
+    data = replace(data, min_tpr=0.8)
+    page = html.unescape(render(models, data))
+    assert "To find at least <strong>80 of 100</strong> rows of class" in page
+    assert "Range of interest: true-positive rates of at least 80 %" in page
+    fpr = 1 - metrics.tpr_at_fpr(~data.positive, -models[0].scores, max_fpr=0.2)
+    assert f"<strong>{100 * fpr:.3g} %</strong>" in page
+
+
+def test_the_verdict_is_the_true_positive_rate_with_its_interval():
+    models, data = entries(n_models=1)
+    found = round(metrics.tpr_at_fpr(data.positive, models[0].scores, max_fpr=0.05) * data.n_positive)
+    interval = binomtest(found, data.n_positive).proportion_ci(method="wilson")
+    page = render(models, data)
+    expected = f"<strong>{100 * found / data.n_positive:.0f} of 100</strong> rows of class"
+    assert f"are found ({100 * interval.low:.0f} to {100 * interval.high:.0f})" in page
+    assert "If at most <strong>5 %</strong> of class" in page
+    assert expected in page
+
+
+def test_equal_scores_perfect_scores_and_few_rows():
+    """Plots of degenerate curves."""
+    for scores, positive in (
+        (np.zeros(40), np.arange(40) % 4 == 0),
+        (np.arange(40.0), np.arange(40) >= 30),
+        (np.arange(2.0), np.arange(2) == 1),
+        (np.array([1.0, 0.0]), np.arange(2) == 1),
+    ):
+        model = ReportModel("m", "Linear", scores, scores > 0)
+        for window in ((0.0, 1.0), (0.0, 0.05)):
+            page = render([model], TestData("t", positive, "a", window, []))
+            assert "NaN" not in page
+            assert "nan" not in page
+
+
+@given(scores=lists(integers(-3, 3), min_size=2, max_size=12), data=data())
+def test_the_cost_is_lowest_on_the_hull(scores, data):
+    """Brute force: all thresholds, random prices."""
+    positive = data.draw(
+        lists(booleans(), min_size=len(scores), max_size=len(scores)).filter(lambda y: 0 < sum(y) < len(y))
+    )
+    alarm, miss = data.draw(tuples(integers(0, 9), integers(0, 9)))
+    curve = score_blocks(np.array(positive), np.array(scores, dtype=float)).curve()
+    cost = alarm * curve.fp + miss * (curve.m - curve.tp)
+    assert cost[hull(curve)].min() == cost.min()
+
+
+def test_calibration_compares_probabilities_with_observed_shares():
+    models, data = entries(n_models=1)
+    chance = 1 / (1 + np.exp(-models[0].scores))
+    page = render([replace(models[0], probabilities=chance)], data)
+    assert "Predicted probability (%)" in page
+    groups = score_groups(replace(models[0], probabilities=chance), data)["groups"]
+    assert sum(group["rows"] for group in groups) == data.positive.size
+    assert sum(group["rows"] * group["share"] for group in groups) == pytest.approx(data.n_positive)
+    assert sum(group["rows"] * group["mean"] for group in groups) == pytest.approx(chance.sum())
+    assert all(group["low"] <= group["share"] <= group["high"] for group in groups)
+
+
+def test_results_by_segment_are_rates_of_its_rows():
+    models, data = entries()
+    first = by_segment(models, data)[0]
+    rows = data.segments[0].rows & data.positive
+    assert first["positives"] == rows.sum()
+    assert first["models"][1]["tpr"]["rate"] == models[1].predicted[rows].mean()
+    nobody = replace(data, segments=[Segment("empty", np.zeros(data.positive.size, dtype=bool))])
+    assert "no rows" in render(models, nobody)
+
+
+def test_segments_of_a_column():
+    frame = pd.DataFrame({"shop": [*"aaabbc", None], "amount": np.arange(7.0), "code": [f"x{i}" for i in range(7)]})
+    assert [(s.name, s.rows.sum()) for s in segments_of(frame, "shop")] == [
+        ("a", 3),
+        ("b", 2),
+        ("c", 1),
+        ("missing", 1),
+    ]
+    many = pd.DataFrame({"amount": np.arange(100.0), "code": [f"x{i}" for i in range(100)]})
+    assert [s.rows.sum() for s in segments_of(many, "amount")] == [25, 25, 25, 25]
+    codes = segments_of(many, "code")
+    assert len(codes) == 13
+    assert codes[-1].name == "88 other values"
+    assert sum(s.rows.sum() for s in codes) == 100
+    with pytest.raises(DataError, match="segment must be a column of the model; got 'x', known: shop, amount, code"):
+        segments_of(frame, "x")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +165,7 @@ def page(tmp_path_factory, folder):
     run("fit", folder / "train.csv", *options, "--model", "linear", "--out", made / "window.rocmax")
     run("fit", folder / "train.csv", *options, "--model", "logistic", "--out", made / "plain.rocmax")
     names = [made / "window.rocmax", made / "plain.rocmax", folder / "test.csv"]
-    run("report", *names, "--target", "label", "--out", made / "report.html")
+    run("report", *names, "--target", "label", "--segment", "country", "--out", made / "report.html")
     return made / "report.html"
 
 
@@ -77,7 +175,8 @@ def test_the_command_writes_the_page(page):
     assert "PartialAUCClassifier" in text
     assert "LogisticRegression" in text
     assert "False-positive rate at the saved threshold" in text
-    assert "country_&lt;b&gt;é&lt;/b&gt;" in text
+    assert "Results by country" in text
+    assert "&lt;b&gt;é&lt;/b&gt;" in text
 
 
 @pytest.fixture(scope="module")
@@ -166,5 +265,36 @@ def test_the_page_on_paper(page, chromium, tmp_path):
     assert tab.locator("#operating").is_visible()
     content = tab.pdf(format="A4")
     pages = len(re.findall(rb"/Type\s*/Page\b", content))
-    assert 2 <= pages <= 4
+    assert 2 <= pages <= 6
+    tab.close()
+
+
+def test_floor_costs_and_verdict_in_a_browser(page, folder, chromium):
+    model, about = load_with_facts(page.parent / "window.rocmax")
+    frame = pd.read_csv(folder / "test.csv")
+    s = positive_scores(model, frame[list(about["features"])], "fraud")
+    y = (frame["label"] == "fraud").to_numpy()
+    tab = chromium.new_page()
+    written = re.search(r'<p class="verdict".*?>(.*?)</p>', page.read_text(encoding="utf-8"))[1]
+    tab.goto(page.as_uri())
+    verdict = tab.locator("#verdict")
+    assert verdict.inner_html() == written  # the script and the page agree
+    tab.locator("#floor").focus()
+    tab.keyboard.press("ArrowRight")
+    floor = float(tab.locator("#floor-text").inner_text().split()[2]) / 100
+    reached = [t for t in np.unique(s) if np.mean(s[y] >= t) >= floor * (1 - 1e-9)]
+    fpr = np.mean(s[~y] >= max(reached))
+    assert tab.locator("#operating tbody tr").first.locator("td").all_inner_texts()[2] == f"{100 * fpr:.2f} %"
+    assert verdict.inner_text().startswith(
+        f"To find at least {100 * floor:.4g} of 100 rows of class fraud, window flags "
+    )
+    matrix = [float(t.replace(",", "")) for t in tab.locator(".matrices table").first.locator("td").all_inner_texts()]
+    assert sum(matrix) == pytest.approx(10_000, abs=2)
+    tab.locator("#cost-alarm").fill("2")
+    tab.locator("#cost-miss").fill("30")
+    lowest = min(2 * np.sum(s[~y] >= t) + 30 * np.sum(s[y] < t) for t in [*np.unique(s), np.inf])
+    shown = tab.locator("#costs tbody tr").first.locator("td").all_inner_texts()[3]
+    assert float(shown.replace(",", "")) == pytest.approx(10_000 * lowest / y.size, rel=1e-3)
+    tab.locator("#cost-miss").fill("-1")
+    assert tab.locator("#cost-error").is_visible()
     tab.close()

@@ -124,17 +124,17 @@ def test_additive_models_are_additive():
 # The choice.
 
 
-def test_the_simplest_within_a_quarter_of_a_standard_error_of_the_best():
+def test_the_simplest_within_one_standard_error_of_the_best():
     steps = np.array([0.01, -0.01, 0.01, -0.01])
-    scores = {"linear": 0.5 + steps, "additive": np.full(4, 0.549), "boosted": 0.55 - steps}
+    scores = {"linear": 0.5 + steps, "additive": np.full(4, 0.545), "boosted": 0.55 - steps}
     table = family_table(scores, dict.fromkeys(scores, 1.0))
     gap = scores["boosted"] - scores["linear"]
     assert table[0]["difference"] == pytest.approx(-0.05)
     assert table[0]["difference_error"] == pytest.approx(gap.std(ddof=1) / 2)
     assert table[0]["standard_error"] == pytest.approx(steps.std(ddof=1) / 2)
-    # Additive is 0.001 below the best, and a quarter of the standard error of that is 0.0014.
+    # Additive is 0.005 below the best, and the standard error of that is 0.0058.
     assert [row["chosen"] for row in table] == [False, True, False]
-    scores["additive"] = np.full(4, 0.548)
+    scores["additive"] = np.full(4, 0.544)
     assert [row["chosen"] for row in family_table(scores, dict.fromkeys(scores, 1.0))] == [False, False, True]
     same = family_table({"linear": [0.5, 0.6], "boosted": [0.5, 0.6]}, {"linear": 1.0, "boosted": 1.0})
     assert [row["chosen"] for row in same] == [True, False]

@@ -266,6 +266,7 @@ def report(
     files: Annotated[list[Path], typer.Argument(help="One or more models, followed by the labeled table.")],
     out: Annotated[Path, typer.Option(help="HTML page to write.")],
     target: TargetName = None,
+    segment: Annotated[str | None, typer.Option(help="Column by whose values the results are also given.")] = None,
     delimiter: Delimiter = None,
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
@@ -277,7 +278,7 @@ def report(
         raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
         models = [load_model(path, max_bytes=max_bytes) for path in files[:-1]]
-        write_report(models, files[-1], out, target=target, delimiter=delimiter, max_bytes=max_bytes)
+        write_report(models, files[-1], out, target=target, segment=segment, delimiter=delimiter, max_bytes=max_bytes)
     screen.print(f"report: {out}")
 
 

@@ -1,4 +1,4 @@
-"""Self-contained HTML report from arrays: ROC curves, a slider for the limit, confidence intervals and tests."""
+"""Self-contained HTML report from arrays: a verdict, sliders, curves, results by segment, and tests."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from rocmax._packages import need
-from rocmax.report._view import ReportModel, TestData, view
+from rocmax.report._content import Change, Feature, ReportModel, Segment, TestData
+from rocmax.report._view import view
 
-__all__ = ["ReportModel", "TestData", "render"]
+__all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "render"]
 
 
 def render(models: list[ReportModel], data: TestData) -> str:

@@ -15,7 +15,7 @@ from rocmax.workflow.models import FAMILIES, need_package
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 50
 # Difference to the best mean, in standard errors, within which a simpler family is chosen.
-CLOSE = 0.25
+CLOSE = 1.0
 
 
 def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
@@ -85,10 +85,9 @@ def compare_families(
 def family_table(scores: Mapping[str, Sequence[float]], seconds: Mapping[str, float]) -> list[dict[str, Any]]:
     r"""Return the table behind the choice of a family, the simplest that is nearly as good as the best.
 
-    Nearly as good means that the difference of the means is at most a quarter of its standard error. One standard error
-    would choose linear models for small tables on which trees are better (``benchmarks/workflow/family_choice.py``).
-    The standard error is that of the paired difference to the best over the :math:`k` folds, :math:`s / \sqrt{k}`,
-    with the standard deviation :math:`s` of the differences (Breiman et al., 1984, section 3.4.3, for pruning trees).
+    Nearly as good means that the difference of the means is at most its standard error (Breiman et al., 1984,
+    section 3.4.3, for pruning trees). The standard error is that of the paired difference to the best over the
+    :math:`k` folds, :math:`s / \sqrt{k}`, with the standard deviation :math:`s` of the differences.
     Families are good or bad on the same folds, so it is smaller than the standard error of a mean, and it is the one
     that says whether the difference could be noise.
 
@@ -133,7 +132,7 @@ def family_text(found: dict[str, Any] | None) -> str:
         return "not compared"
     rows = [f"{row['family']} {row['mean']:.4f} ({row['difference']:+.4f})" for row in found["table"]]
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    rule = "the simplest within a quarter of a standard error of the best"
+    rule = "the simplest within one standard error of the best"
     return f"{', '.join(rows)} in {size}; chosen: {found['family']}, {rule}"
 
 

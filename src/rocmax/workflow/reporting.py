@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from rocmax._atomic import check_not_input, check_output, write_file
+from rocmax._messages import Message, Parameter
 from rocmax._packages import need
 from rocmax._response import towards
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax.data import DataError
-from rocmax.report import ReportModel, TestData, render
+from rocmax.report import Feature, ReportModel, Segment, TestData, render
 from rocmax.workflow.evaluation import Scored, score_table
 from rocmax.workflow.families import family_text
 from rocmax.workflow.table_model import TableModel
@@ -24,6 +25,9 @@ from rocmax.workflow.tuning import tuning_text
 N_FEATURES = 15
 # Number of rows on which the contributions of columns are computed.
 N_ROWS = 1_000
+# Maximum number of columns for which the contributions are computed, which takes a prediction for each column.
+MAX_COLUMNS = 200
+MAX_SEGMENTS = 12
 WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
 
@@ -33,13 +37,15 @@ def write_report(
     out: str | Path,
     *,
     target: str | None = None,
+    segment: str | None = None,
     delimiter: str | None = None,
     max_bytes: int | None = None,
 ) -> None:
     """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
 
-    The page contains ROC curves, a slider for the limit on the false-positive rate, measures with confidence intervals
-    and paired tests. It is self-contained: no other file is loaded.
+    The page contains the decision at a limit on the false-positive rate or a floor on the true-positive rate, with
+    sliders for both; curves with confidence bands, costs, scores, measures and paired tests, results by segment, and
+    the most important columns. It is self-contained: no other file is loaded.
 
     Parameters
     ----------
@@ -52,6 +58,9 @@ def write_report(
         The page to write, which appears whole or not at all.
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
+    segment : str, default=None
+        Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
+        divided at their quartiles.
     delimiter : str, default=None
         What separates the fields of a text table. None takes a comma, or a tab in tsv files.
     max_bytes : int, default=None
@@ -94,6 +103,9 @@ def write_report(
             (facts["min_fpr"], facts["max_fpr"]),
             _columns(first),
             facts["seed"],
+            negative_label=facts["negative"],
+            segment_column=segment,
+            segments=[] if segment is None else segments_of(first.X, segment),
         ),
     )
     write_file(out, page.encode())
@@ -131,46 +143,102 @@ def _model(entry: Scored, name: str) -> ReportModel:
     )
 
 
-def _top_features(entry: Scored, pipeline: Any) -> tuple[list[tuple[str, float]], str]:
+def segments_of(X: Any, column: str) -> list[Segment]:
+    """Return the parts of a table by the values of a column, the most frequent first.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Rows.
+    column : str
+        Name of a column. Columns of numbers with many values are divided at their quartiles.
+
+    Returns
+    -------
+    list of Segment
+        At most twelve segments with values, and one for missing values; rarer values form the last one.
+    """
+    import pandas as pd
+
+    if not hasattr(X, "columns") or column not in X.columns:
+        known = ", ".join(map(str, X.columns[:10])) if hasattr(X, "columns") else "no columns"
+        raise DataError(
+            Message(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
+        )
+    values = X[column]
+    if pd.api.types.is_numeric_dtype(values) and values.nunique() > MAX_SEGMENTS:
+        values = pd.qcut(values, 4, duplicates="drop")
+    names = values.astype(str).to_numpy(dtype=object)
+    missing = values.isna().to_numpy()
+    counts = pd.Series(names[~missing]).value_counts()
+    kept = list(counts.index[:MAX_SEGMENTS])
+    if isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
+        kept = [str(level) for level in values.cat.categories if str(level) in set(kept)]
+    found = [Segment(name, (names == name) & ~missing) for name in kept]
+    rare = ~missing & ~np.isin(names, kept)
+    if rare.any():
+        found.append(Segment(f"{counts.size - len(kept)} other values", rare))
+    return found + ([Segment("missing", missing)] if missing.any() else [])
+
+
+def _top_features(entry: Scored, pipeline: Any) -> tuple[list[Feature], str]:
     """Return the most important features of a model, and what their values are.
 
-    They are the weights of a linear model in the direction of the positive class, the spread of the contributions of
-    the columns of an additive model, and the gain of trees.
+    They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
+    weights of linear models without columns, or with too many.
     """
     classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
-    if entry.fitted.family == "additive":
-        return _largest(list(entry.X.columns), _spreads(pipeline, entry.X.head(N_ROWS))), SPREAD
-    if hasattr(classifier, "coef_"):
-        values, kind = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive)), WEIGHT
-    elif hasattr(classifier, "feature_importances_"):
-        values, kind = classifier.feature_importances_, GAIN
+    linear = hasattr(classifier, "coef_")
+    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= MAX_COLUMNS:
+        directed = entry.fitted.family != "additive"
+        return _largest(_contributions(pipeline, entry, directed)), SPREAD
+    if linear:
+        weights = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive))
+        return _largest(_named(table, weights)), WEIGHT
+    if hasattr(classifier, "feature_importances_"):
+        return _largest([Feature(f.name, f.value) for f in _named(table, classifier.feature_importances_)]), GAIN
+    return [], WEIGHT
+
+
+def _named(table: Any, values: Array) -> list[Feature]:
+    """Return the values of the features that enter the classifier, with their names and signs."""
+    if hasattr(table, "transformers_"):
+        names = [name.partition("__")[2] for name in table.get_feature_names_out()]
     else:
-        return [], WEIGHT
-    named = hasattr(table, "transformers_")
-    names = (
-        [name.partition("__")[2] for name in table.get_feature_names_out()]
-        if named
-        else [f"feature {i + 1}" for i in range(values.size)]
-    )
-    return _largest(names, values), kind
+        names = [f"feature {i + 1}" for i in range(values.size)]
+    return [
+        Feature(name, float(value), int(np.sign(value))) for name, value in zip(names, values.tolist(), strict=True)
+    ]
 
 
-def _largest(names: list[str], values: Array) -> list[tuple[str, float]]:
-    largest = np.argsort(-np.abs(values), kind="stable")[:N_FEATURES]
-    return [(names[i], float(values[i])) for i in largest]
+def _largest(features: list[Feature]) -> list[Feature]:
+    return sorted(features, key=lambda feature: -abs(feature.value))[:N_FEATURES]
 
 
-def _spreads(pipeline: Any, X: Any) -> Array:
-    """Return the standard deviation of the contribution of each column to the score of an additive model.
+def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature]:
+    """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
 
-    The score with one column set to a constant differs from the score by the contribution of that column.
+    The score with one column set to a constant differs from the score by the contribution of that column. With
+    ``directed``, numeric columns have the sign of their effect.
     """
+    X = entry.X.head(N_ROWS)
+    sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
     scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
-    found = []
+    kinds, found = entry.fitted.facts["features"], []
     for name in X.columns:
         without = X.assign(**{name: X[name].iloc[first].to_numpy()})
-        found.append(np.std(scores - pipeline.decision_function(without)))
-    return np.array(found)
+        part = sign * (scores - pipeline.decision_function(without))
+        direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
+        found.append(Feature(name, float(np.std(part)), direction))
+    return found
+
+
+def _direction(values: Array, part: Array) -> int:
+    """Return 1 or -1 if a contribution rises or falls with the values, 0 if there is none."""
+    known = np.isfinite(values)
+    if not known.any() or np.ptp(part[known]) == 0:
+        return 0
+    return int(np.sign(np.dot(values[known] - values[known].mean(), part[known] - part[known].mean())))
 
 
 def _columns(entry: Scored) -> list[tuple[str, str, float]]:

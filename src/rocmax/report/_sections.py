@@ -1,0 +1,175 @@
+"""Tables and histograms of the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from rocmax import metrics
+from rocmax._typing import Array
+from rocmax.measures import Measure, find_measure
+from rocmax.metrics.bootstrap import compare_measures, estimate_measures
+from rocmax.metrics.delong import holds_enough
+from rocmax.report._axes import Axes
+from rocmax.report._content import Feature, ReportModel, TestData
+from rocmax.report._operating import wilson
+
+N_RESAMPLES = 1000
+N_BINS = 40
+N_GROUPS = 10
+# Share of the scores beyond the histogram at each end; they are counted in its first and last bins.
+TAIL = 0.001
+
+
+def measures(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
+    """Return the measures of a model with confidence intervals."""
+    chosen = [find_measure("roc_auc"), *_range_measures(data), find_measure("break_even_point")]
+    options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
+    found = estimate_measures([(measure, {}) for measure in chosen], data.positive, model.scores, **options)
+    return [{"title": measure.title, **estimate._asdict()} for measure, estimate in zip(chosen, found, strict=True)]
+
+
+def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
+    """Return the paired tests of every model against the first."""
+    found = []
+    for other in models[1:]:
+        pair = data.positive, models[0].scores, other.scores
+        results = [("AUC, DeLong", metrics.delong_test(*pair))]
+        chosen = _range_measures(data)
+        if chosen:
+            low, high = data.window
+            if holds_enough(data.n_negative, low, high):
+                results.append((f"{chosen[0].title}, DeLong", metrics.delong_test(*pair, min_fpr=low, max_fpr=high)))
+            options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
+            tested = compare_measures([(measure, {}) for measure in chosen], *pair, **options)
+            results += [(f"{m.title}, bootstrap", test) for m, test in zip(chosen, tested, strict=True)]
+        found += [{"pair": f"{models[0].name} - {other.name}", "what": what, "result": r} for what, r in results]
+    return found
+
+
+def saved_threshold(model: ReportModel, data: TestData) -> dict[str, Any] | None:
+    """Compare the false-positive rate at the threshold of the model on the test rows with the limit."""
+    if model.max_fpr is None:
+        return None
+    fp, n = int(np.sum(model.predicted & ~data.positive)), data.n_negative
+    interval = binomtest(fp, n).proportion_ci(0.95, method="exact")
+    if interval.low > model.max_fpr:
+        verdict = "above the limit"
+    elif fp / n <= model.max_fpr:
+        verdict = "within the limit"
+    else:
+        verdict = "above the limit, but not significantly"
+    return {
+        "name": model.name,
+        "limit": model.max_fpr,
+        "rate": fp / n,
+        "low": float(interval.low),
+        "high": float(interval.high),
+        "tpr": float(np.mean(model.predicted[data.positive])),
+        "verdict": verdict,
+    }
+
+
+def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
+    """Return the plot of the scores of both classes, each as shares of its class."""
+    low, high = np.quantile(model.scores, [TAIL, 1 - TAIL])
+    low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
+    edges = np.linspace(low, high, N_BINS + 1)
+    inside = np.clip(model.scores, low, high)
+    shares = [
+        np.histogram(inside[rows], edges)[0] / max(1, np.count_nonzero(rows))
+        for rows in (~data.positive, data.positive)
+    ]
+    top = 1.05 * max(float(share.max()) for share in shares)
+    axes = Axes(model.name, "Score", "Rows of the class (%)", (low, high), (0.0, top), plain_x=True)
+    return {
+        **axes.frame(),
+        "areas": [{"d": axes.steps(edges, share), "kind": kind} for share, kind in zip(shares, "np", strict=True)],
+        "zero": round(float(axes.x(0.0)), 1) if model.max_fpr is not None and low <= 0 <= high else None,
+        "scale": axes.scale(),
+    }
+
+
+def score_groups(model: ReportModel, data: TestData) -> dict[str, Any]:
+    """Return the share of positives in ten groups of rows with neighbouring scores.
+
+    With probabilities, the groups are formed by them, and the mean probability of each group is compared with the
+    observed share.
+    """
+    values = model.scores if model.probabilities is None else model.probabilities
+    groups = []
+    for rows in _equal_groups(values):
+        count = int(np.count_nonzero(data.positive[rows]))
+        low, high = wilson(count, rows.size)
+        predicted = None if model.probabilities is None else float(values[rows].mean())
+        groups.append({"rows": rows.size, "share": count / rows.size, "low": low, "high": high, "mean": predicted})
+    return {"name": model.name, "plot": _group_plot(model, groups), "groups": groups}
+
+
+def by_segment(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
+    """Return the rates at the saved threshold in each segment, with confidence intervals."""
+    found = []
+    for segment in data.segments:
+        positives, negatives = segment.rows & data.positive, segment.rows & ~data.positive
+        rates = [
+            {
+                "name": model.name,
+                "tpr": _rate(model.predicted, positives),
+                "fpr": _rate(model.predicted, negatives),
+            }
+            for model in models
+        ]
+        sizes = {"rows": int(segment.rows.sum()), "positives": int(positives.sum())}
+        found.append({"segment": segment.name, **sizes, "models": rates})
+    return found
+
+
+def feature_bars(features: list[Feature]) -> list[dict[str, Any]]:
+    """Return the features with the lengths of their bars in percent of the longest."""
+    largest = max((abs(feature.value) for feature in features), default=1.0) or 1.0
+    return [{"feature": feature, "length": 100 * abs(feature.value) / largest} for feature in features]
+
+
+def _range_measures(data: TestData) -> list[Measure]:
+    """Return the measures of the range of false-positive rates, if it is not [0, 1]."""
+    if data.window == (0.0, 1.0):
+        return []
+    low, high = data.window
+    return [find_measure("partial_auc", min_fpr=low, max_fpr=high), find_measure("tpr_at_fpr", max_fpr=high)]
+
+
+def _equal_groups(values: Array) -> list[NDArray[np.intp]]:
+    """Return the rows of at most ten groups of about equal size; rows with equal values stay together."""
+    order = np.argsort(values, kind="stable")
+    cuts = np.searchsorted(values[order], np.quantile(values, np.linspace(0, 1, N_GROUPS + 1)[1:-1]), "right")
+    return [rows for rows in np.split(order, np.unique(cuts)) if rows.size]
+
+
+def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    with_means = model.probabilities is not None
+    top = min(1.0, 1.05 * max(max(group["high"], group["mean"] or 0.0) for group in groups))
+    if with_means:
+        axes = Axes(model.name, "Predicted probability (%)", "Observed share (%)", (0.0, top), (0.0, top))
+    else:
+        ends = (0.0, len(groups) + 1.0)
+        axes = Axes(model.name, "Group, by score", "Positives (%)", ends, (0.0, top), plain_x=True)
+    marks = []
+    for number, group in enumerate(groups, start=1):
+        x = axes.x(group["mean"] if with_means else number)
+        marks.append(
+            [round(float(v), 1) for v in (x, axes.y(group["share"]), axes.y(group["low"]), axes.y(group["high"]))]
+        )
+    guess = [round(float(v), 1) for v in (axes.x(0.0), axes.y(0.0), axes.x(top), axes.y(top))] if with_means else None
+    return {**axes.frame(), "marks": marks, "guess": guess}
+
+
+def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_]) -> dict[str, float] | None:
+    total = int(np.count_nonzero(rows))
+    if total == 0:
+        return None
+    count = int(np.count_nonzero(predicted & rows))
+    low, high = wilson(count, total)
+    return {"rate": count / total, "low": low, "high": high}
