@@ -75,7 +75,7 @@ def generated(n_rows: int, n_features: int, n_chunks: int) -> tuple[Any, Any]:
 def measure(model: Any, n_workers: int, n_rows: int, n_features: int) -> tuple[list[str], list[list[str]]]:
     """Fit on a cluster; return the line of the fit, and the lines of its kinds of requests."""
     X, y = generated(n_rows, n_features, 8)
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0}
     with (
         distributed.LocalCluster(n_workers=n_workers, silence_logs=50, **options) as cluster,
         distributed.Client(cluster),

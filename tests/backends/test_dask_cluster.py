@@ -34,7 +34,7 @@ def client():
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0, silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -257,7 +257,7 @@ def test_a_worker_without_the_package_is_named(client, files, monkeypatch):
 
 def test_no_worker_is_an_error_after_the_timeout(files):
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as empty,
         pytest.raises(RuntimeError, match=r"the cluster must have at least one worker; got none for 0.5 s"),
     ):

@@ -76,7 +76,7 @@ class DaskAUCClassifier(DaskLinear):
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from rocmax.backends.dask import DaskAUCClassifier
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     X = da.random.default_rng(0).normal(size=(5000, 5), chunks=(1000, 5))
     ...     y = (X[:, 0] > 1).astype(int)
     ...     model = DaskAUCClassifier().fit(X, y).to_local()
@@ -198,7 +198,7 @@ class DaskPartialAUCClassifier(DaskLinear):
     >>> import dask.array as da
     >>> from distributed import Client
     >>> from rocmax.backends.dask import DaskPartialAUCClassifier
-    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     X = da.random.default_rng(0).normal(size=(5000, 5), chunks=(1000, 5))
     ...     y = (X[:, 0] > 1).astype(int)
     ...     model = DaskPartialAUCClassifier(max_fpr=0.1).fit(X, y)

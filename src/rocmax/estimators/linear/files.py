@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._validate import positive_index
-from rocmax.data import RowStore
-from rocmax.data.rows import Rows
 from rocmax.estimators.linear.sharded import ShardedSet, fit_shards
 from rocmax.sharded.local import LocalShards
 from rocmax.sharded.shard import Part, Shard
 from rocmax.sharded.vectors import Space
 from rocmax.solvers import Callback, Progress
+
+if TYPE_CHECKING:
+    from rocmax.data import RowStore
+    from rocmax.data.rows import Rows
 
 # Bytes per row of the score vectors and labels of a fit.
 _ROW_BYTES = 50
@@ -88,6 +90,8 @@ class FitFilesMixin:
         self : object
             The fitted estimator.
         """
+        from rocmax.data import RowStore  # loads the readers of all formats
+
         self._check_parameters()  # type: ignore[attr-defined]  # of LinearScoreClassifier
         if isinstance(files, RowStore):
             self._fit_store(files, standardize)
