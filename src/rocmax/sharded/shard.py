@@ -13,7 +13,6 @@ from scipy import sparse
 from scipy.special import expit, log_expit
 
 from rocmax._typing import Array, Index
-from rocmax.data.disk import DiskArray
 from rocmax.losses.bins import Bins, ScoreGrid
 
 # Rows whose scores are processed at a time.
@@ -290,6 +289,8 @@ class Shard:
         size = self._rows.shape[0]
         if self._folder is None:
             return _MemoryVector(np.empty(size))
+        from rocmax.data.disk import DiskArray  # loads the readers of all formats
+
         return DiskArray.create(Path(self._folder.name, str(key)), np.float64, (size,))
 
     def _scores(self, terms: Sequence[tuple[int, float]], rows: slice) -> Array:
