@@ -193,7 +193,7 @@ class _Histogram:
 
     def __init__(self, y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> None:
         dask = need("dask")
-        columns = y_score.reshape(-1, 1) if hasattr(y_score, "reshape") else y_score.to_frame()
+        columns = y_score.to_frame() if hasattr(y_score, "to_frame") else y_score[:, None]
         self._parts = split(columns, y_true, sample_weight)
         facts = dask.compute(*(dask.delayed(_facts)(part) for part in self._parts))
         classes = np.unique(np.concatenate([labels for labels, _, _ in facts if labels.size] or [np.empty(0)]))
