@@ -76,6 +76,14 @@ class _Failed(NamedTuple):
     error: Exception
 
 
+class _Placed(NamedTuple):
+    """Worker and partitions of an actor, and the future that made it."""
+
+    worker: str
+    numbers: list[int]
+    future: Any
+
+
 class DaskShards:
     """Executor for shards on the workers of a cluster.
 
@@ -99,7 +107,7 @@ class DaskShards:
 
     def __init__(self, client: Any, parts: list[Any], timeout: float) -> None:
         self._client, self._parts, self._timeout = client, parts, timeout
-        self._shards: dict[Any, tuple[str, list[int]]] = {}
+        self._shards: dict[Any, _Placed] = {}
         self._prepared: tuple[Any, dict[int, int]] | None = None
         self.rounds = 0
         workers = self._workers()
@@ -140,7 +148,7 @@ class DaskShards:
             lost = []
             for actor, future in pending.items():
                 try:
-                    answers[actor] = self._result(future, self._shards[actor][0])
+                    answers[actor] = self._result(future, self._shards[actor].worker)
                 except _LostError:
                     lost.append(actor)
             if lost:
@@ -167,8 +175,11 @@ class DaskShards:
 
     def _replace(self, lost: list[Any]) -> None:
         """Load the partitions of lost workers again, on a new worker or divided among the others."""
-        numbers = sorted(number for actor in lost for number in self._shards.pop(actor)[1])
-        used = {worker for worker, _ in self._shards.values()}
+        placed = [self._shards.pop(actor) for actor in lost]
+        # The scheduler would wait for the lost worker to make the actor and its partitions again.
+        self._client.cancel([place.future for place in placed], force=True)
+        numbers = sorted(number for place in placed for number in place.numbers)
+        used = {place.worker for place in self._shards.values()}
         began = time.monotonic()
         while True:
             workers = self._workers()
@@ -198,19 +209,22 @@ class DaskShards:
                     if worker not in self._client.nthreads():
                         break
             if worker not in self._client.nthreads():
+                self._client.cancel(futures[worker], force=True)
                 again += numbers
                 continue
             self._raise_errors(numbers, futures[worker])
+            made = self._client.submit(
+                ShardActor, futures[worker], actor=True, workers=[worker], allow_other_workers=False, pure=False
+            )
             try:
-                actor = self._client.submit(
-                    ShardActor, futures[worker], actor=True, workers=[worker], allow_other_workers=False, pure=False
-                ).result(timeout=self._timeout)
+                actor = made.result(timeout=self._timeout)
                 if self._prepared is not None:
                     self._result(actor.prepare(*self._prepared), worker)
             except (OSError, RuntimeError, TimeoutError, _LostError):
+                self._client.cancel([made, *futures[worker]], force=True)
                 again += numbers
                 continue
-            self._shards[actor] = worker, numbers
+            self._shards[actor] = _Placed(worker, numbers, made)
         if again:
             workers = self._workers()
             divided = np.array_split(np.array(again), len(workers))
