@@ -43,6 +43,10 @@ class TrainingSet(NamedTuple):
     given: NDArray[np.bool_]
     rows: NDArray[np.intp]
 
+    def bind(self, loss: Any) -> Any:
+        """Bind a loss to the labels and weights."""
+        return loss.bind(self.positive, self.weight)
+
 
 def check_training_set(
     estimator: Any,

@@ -69,23 +69,23 @@ class CountingOperator:
     """Operator that counts passes over the data: one for each product with all rows."""
 
     def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+        self.operator = operator
         self.shape = operator.shape
         self.passes = 0
 
     def matvec(self, w: Array) -> Array:
         """Return the scores; one pass."""
         self.passes += 1
-        return self._operator.matvec(w)
+        return self.operator.matvec(w)
 
     def rmatvec(self, c: Array) -> Array:
         """Return the weighted sum of rows; one pass."""
         self.passes += 1
-        return self._operator.rmatvec(c)
+        return self.operator.rmatvec(c)
 
     def rows(self, index: NDArray[np.intp]) -> Any:
         """Return some rows; not counted as a pass."""
-        return self._operator.rows(index)
+        return self.operator.rows(index)
 
 
 def as_operator(X: Any) -> Operator:
@@ -124,6 +124,23 @@ def as_operator(X: Any) -> Operator:
         )
     result: Operator = X
     return result
+
+
+def zero_scores(operator: Operator) -> Any:
+    """Return the scores of zero weights, of the type of the operator's scores.
+
+    An operator whose scores are not arrays has a method ``zero_scores``.
+    """
+    if isinstance(operator, CountingOperator):
+        return zero_scores(operator.operator)
+    make = getattr(operator, "zero_scores", None)
+    return np.zeros(operator.shape[0]) if make is None else make()
+
+
+def absolute_sum(coefficients: Any) -> float:
+    """Return the sum of the absolute values of coefficients, which may be of another type than an array."""
+    found = np.abs(coefficients).sum() if isinstance(coefficients, np.ndarray) else coefficients.absolute_sum()
+    return float(found)
 
 
 # Maximum number of rows for an eigendecomposition of the Gram matrix, if there are more features than rows.

@@ -9,9 +9,10 @@ from __future__ import annotations
 from rocmax._public import set_public_module
 from rocmax.data._conversion import Table
 from rocmax.data._read import iter_batches, read_columns, read_table
+from rocmax.data._row_store import RowStore
 from rocmax.data._table_source import TableSource
 from rocmax.data.errors import DataError
 
-__all__ = ["DataError", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
+__all__ = ["DataError", "RowStore", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
 
 set_public_module("rocmax.data", globals(), __all__)

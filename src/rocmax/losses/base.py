@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,42 @@ class Pairs(NamedTuple):
     weight: Array
 
 
+class Evaluation:
+    """Values and affine minorants of a convex loss at given scores.
+
+    Parameters
+    ----------
+    loss : BoundLoss
+        The loss.
+    scores : ndarray of shape (n_samples,)
+        The scores.
+    """
+
+    def __init__(self, loss: BoundLoss, scores: Array) -> None:
+        self.loss, self.scores = loss, scores
+        self._last: tuple[float, tuple[float, Array]] | None = None
+
+    @cached_property
+    def upper(self) -> float:
+        """Upper bound of the loss; its value if the loss is exact."""
+        return self.minorant(0.0)[0]
+
+    def minorant(self, width: float) -> tuple[float, Array]:
+        """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
+        if self._last is None or self._last[0] != width:
+            loss = self.loss
+            self._last = width, loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
+        return self._last[1]
+
+    def value(self, width: float) -> float:
+        """Return the value of the minorant."""
+        return self.minorant(width)[0]
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
+        return self.loss.thinned(size)
+
+
 class BoundLoss(ABC):
     """Loss bound to labels and weights: a function of the scores.
 
@@ -52,12 +89,15 @@ class BoundLoss(ABC):
         Total weight of the positives and of the negatives.
     convex, smooth : bool
         As in :class:`Loss`, for this window.
+    exact : bool
+        Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
         Whether :meth:`smoothed` with ``width > 0`` differs from the subgradient.
     """
 
     convex: bool = True
     smooth: bool = False
+    exact: bool = True
     has_kinks: bool = False
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
@@ -92,6 +132,18 @@ class BoundLoss(ABC):
         """
         return self.value_and_gradient(scores)
 
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of a convex loss at the same scores."""
+        return Evaluation(self, scores)
+
+    def binned(self, n_bins: int) -> BoundLoss | None:
+        """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
+        return None
+
+    def finer(self) -> BoundLoss:
+        """Return a loss with tighter bounds; the same loss if it is exact."""
+        return self
+
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
@@ -125,6 +177,10 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
 
+    def count_pairs(self) -> int:
+        """Return the number of pairs of a positive and a negative."""
+        return self.positive.size * self.negative.size
+
     def has(self, method: str) -> bool:
         """Return whether this loss implements an optional method.
 
@@ -152,9 +208,10 @@ class BoundLoss(ABC):
         return s
 
     def _share_sample(self, other: BoundLoss) -> None:
-        """Copy the attributes of the sample from another bound loss."""
+        """Copy the attributes of the sample from another bound loss; a loss on shards has no arrays."""
         for name in _SAMPLE:
-            setattr(self, name, getattr(other, name))
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
 
     def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
         """Return one coefficient per example, from those of the positives and of some negatives."""
@@ -257,13 +314,17 @@ class Tilted(BoundLoss):
         """Return the curvature of the base loss; the affine function adds none."""
         return self._base.curvature(scores, count, width)
 
+    def count_pairs(self) -> int:
+        """Return the number of pairs of the base loss."""
+        return self._base.count_pairs()
+
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient of the tilted loss, and the curvature of the base loss."""
         gradient, curvature = self._base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
     def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
-        tilted = value - float(self._tilt @ np.asarray(scores, dtype=np.float64)) + self._constant
+        tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
 
 
@@ -280,7 +341,7 @@ def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
 
 def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
     if sample_weight is None:
-        return np.ones(size)
+        return np.broadcast_to(1.0, size)  # a view of one number, which needs no memory
     weight = np.array(sample_weight, dtype=np.float64)
     if weight.shape != (size,):
         raise ValueError(f"sample_weight must have shape ({size},), one per label; got {weight.shape}")

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from rocmax._typing import Array
-from rocmax.losses.base import BoundLoss
-from rocmax.operators import Operator
+from rocmax.losses.base import BoundLoss, Evaluation
+from rocmax.operators import Operator, absolute_sum, zero_scores
 
 # Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding error.
 _CLOSE = 1e-11
@@ -43,7 +43,7 @@ class Origin:
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
         self._operator = operator
-        self.value, self.coefficients = loss.value_and_gradient(np.zeros(operator.shape[0]))
+        self.value, self.coefficients = loss.value_and_gradient(zero_scores(operator))
 
     @cached_property
     def slope(self) -> Array:
@@ -61,6 +61,14 @@ class Origin:
         rise = value - self.value
         return float(coefficients @ scores) if abs(rise) <= _CLOSE * abs(self.value) else rise
 
+    def upper_rise(self, at: Evaluation) -> float:
+        """Return an upper bound of the loss at some scores minus that of zero weights."""
+        rise = at.upper - self.value
+        if abs(rise) > _CLOSE * abs(self.value):
+            return rise
+        value, coefficients = at.minorant(0.0)
+        return self.rise(value, coefficients, at.scores) + (at.upper - value)
+
     def rounding(self, gain: float, C: float = 1.0) -> float:
         """Return the rounding error of an objective if losses are subtracted, and zero otherwise."""
         size = C * abs(self.value)
@@ -69,7 +77,7 @@ class Origin:
 
 def _rounding_of_sums(operator: Operator, coefficients: Array) -> float:
     """Return an estimate of the rounding error in the norm of ``X.T @ coefficients``, from a sample of rows."""
-    n_samples = coefficients.size
+    n_samples = operator.shape[0]
     rows = operator.rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SIZE)).astype(np.intp))
     size = np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()
-    return float(8 * np.finfo(rows.dtype).eps * np.abs(coefficients).sum() * np.linalg.norm(size))
+    return float(8 * np.finfo(rows.dtype).eps * absolute_sum(coefficients) * np.linalg.norm(size))

@@ -10,7 +10,7 @@ import numpy as np
 from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Tilted
-from rocmax.operators import CountingOperator, Operator
+from rocmax.operators import CountingOperator, Operator, zero_scores
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.base import Callback, Progress, Result, Solver, require
 from rocmax.solvers.smoothed_newton import SmoothedNewton
@@ -71,7 +71,7 @@ class CCCP(Parameters):
         w = inner.solve(counted, plus, penalty).w if w0 is None else np.array(w0, dtype=np.float64)
         scores = counted.matvec(w)
         objective = penalty.value(w) + penalty.C * loss.value_and_gradient(scores)[0]
-        at_zero = penalty.C * loss.value_and_gradient(np.zeros_like(scores))[0]
+        at_zero = penalty.C * loss.value_and_gradient(zero_scores(counted))[0]
         trace: list[Progress] = []
         converged = False
         while not converged and len(trace) < self.max_iter:

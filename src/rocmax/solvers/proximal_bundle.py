@@ -9,7 +9,7 @@ import numpy as np
 from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
-from rocmax.operators import CountingOperator, Operator
+from rocmax.operators import CountingOperator, Operator, zero_scores
 from rocmax.penalties import Ball
 from rocmax.solvers._ball_bundle import ConstrainedBundle
 from rocmax.solvers._zero_weights import Origin
@@ -109,11 +109,11 @@ class _BundleSteps:
     """
 
     def __init__(self, operator: CountingOperator, loss: BoundLoss, ball: Ball, w0: Array | None) -> None:
-        n_samples, n_features = operator.shape
+        n_features = operator.shape[1]
         self.operator, self.loss, self.ball = operator, loss, ball
         max_cuts = int(np.clip(_CUT_WEIGHTS // n_features, _FEWEST_CUTS, _MOST_CUTS))
         self.bundle = ConstrainedBundle(ball, n_features, max_cuts)
-        self.w, self.scores = np.zeros(n_features), np.zeros(n_samples)
+        self.w, self.scores = np.zeros(n_features), zero_scores(operator)
         self.origin = Origin(operator, loss)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
         self.value, self.at = self.rise, self.scores

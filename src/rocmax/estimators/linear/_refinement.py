@@ -32,9 +32,9 @@ from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
-_TRUST = 0.1
+TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
-_ROUGH_SHARE = 0.06
+ROUGH_SHARE = 0.06
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
 # Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
@@ -167,7 +167,7 @@ class WindowRefinement(Refinement):
         low, high, floor = self._window
         positives = (1.0 - floor) * self._loss.m
         held = 1.0 / (1.0 / positives + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
-        return _TRUST * held / self._operator.shape[1]
+        return TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
         """Fit a starting point; also "auc", the full AUC, or "tight", the tight convex loss on the window."""
@@ -175,7 +175,7 @@ class WindowRefinement(Refinement):
             return super().start(kind, strength)
         loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
         # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        max_iter = max(1, round(_ROUGH_SHARE * self._max_iter))
+        max_iter = max(1, round(ROUGH_SHARE * self._max_iter))
         bound = loss.bind(self._data.positive, self._data.weight)
         solver = SmoothedNewton(self._tol, max_iter)
         return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
@@ -229,7 +229,7 @@ class ThresholdRefinement(Refinement):
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the size of the smaller class and the evidence at the start."""
-        return _TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+        return TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
 
     def evidence(self, start: Start) -> float:
         """Return the fraction of the squared gradient norm at the start that exceeds sampling noise, at least 0.

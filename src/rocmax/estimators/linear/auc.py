@@ -10,13 +10,14 @@ from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._solver_choice import CUTTING_PLANE_REMEDY, check_solver_parameters, penalized_solver
 from rocmax.estimators.linear.base import LinearScoreClassifier, solve_linear
+from rocmax.estimators.linear.files import FitFilesMixin
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import Callback, Result, TruncatedNewton
 
 
-class AUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve.
 
     Minimizes :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of

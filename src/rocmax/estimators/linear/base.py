@@ -88,16 +88,20 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         result = self._minimize(data, start, self._progress())
         self._warn(result)
         scores = join_ties(as_operator(data.X).matvec(result.w), product_error(data.X, result.w))
-        threshold = self._threshold(data, scores)
+        self._keep(result, result.w, self._threshold(data, scores), data)
+        return self
+
+    def _keep(self, result: Result, w: Array, threshold: float, data: Any) -> None:
+        """Set the attributes of a fitted model with the weights ``w`` of the original features."""
+        sign = direction(data.positive_index)
         self.classes_ = data.classes
         # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
-        self.coef_ = sign * result.w[np.newaxis, :]
+        self.coef_ = sign * w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
         self.objective_ = result.objective
         self.dual_gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.trace_ = result.trace
-        return self
 
     @abstractmethod
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
@@ -143,16 +147,21 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 def solve_linear(
     solver: Solver,
     loss: Loss,
-    data: TrainingSet,
+    data: Any,
     penalty: Any,
     w0: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
     """Run a solver on the training rows, in the row space if its dimension is smaller than the number of features.
 
-    The solution is the same for rotation-invariant penalties. Other penalties are solved in the space of the features.
+    The solution is the same for rotation-invariant penalties. Other penalties, and data given as an operator, are
+    solved in the space of the features.
     """
-    operator, bound = as_operator(data.X), loss.bind(data.positive, data.weight)
+    operator = as_operator(data.X)
+    if operator is data.X:
+        found: Result = data.solve(solver, loss, penalty, w0, callback)
+        return found
+    bound = data.bind(loss)
     if not penalty.rotation_invariant:
         return solver.solve(operator, bound, penalty, w0, callback)
     rotated, lower, lift = row_space(operator, data.X)

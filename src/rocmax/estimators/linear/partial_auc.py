@@ -11,8 +11,11 @@ from rocmax._window import check_corner
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._constraint import NormConstraintMixin, check_constraint_parameters
 from rocmax.estimators.linear._refinement import WindowRefinement
+from rocmax.estimators.linear._sharded_refinement import ShardedRefinement
 from rocmax.estimators.linear._solver_choice import CUTTING_PLANE_REMEDY, check_solver_parameters, penalized_solver
 from rocmax.estimators.linear.base import LinearScoreClassifier, full_auc, solve_linear
+from rocmax.estimators.linear.files import FitFilesMixin
+from rocmax.estimators.linear.sharded import ShardedSet
 from rocmax.losses import (
     Loss,
     PairwiseHinge,
@@ -26,7 +29,7 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers import CCCP, LBFGS, Callback, Result
 
 
-class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve in a range of rates.
 
     The range is given by two false-positive rates, a lower limit on the true-positive rate, or both.
@@ -224,12 +227,18 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        if self.min_tpr > 0 and isinstance(data, ShardedSet):
+            raise ValueError(f"min_tpr must be 0 for rows in files or on a cluster; got {self.min_tpr!r}")
+        if self.min_tpr > 0 and isinstance(data, ShardedSet):
+            raise ValueError(f"min_tpr must be 0 for rows in files or on a cluster; got {self.min_tpr!r}")
         if self.constraint is not None:
             return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr, self.min_tpr)
         if self.loss == "auto":
-            refinement = WindowRefinement(data, window, self.tol, self.max_iter)
-            return refinement.run(refinement.best_start(), self.C, w0, callback)
+            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
+            refinement = kind(data, window if kind is WindowRefinement else window[:2], self.tol, self.max_iter)
+            result: Result = refinement.run(refinement.best_start(), self.C, w0, callback)
+            return result
         solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.min_fpr == 0):
             return solve_linear(solver, self._convex_loss(), data, penalty, w0, callback)
@@ -264,8 +273,7 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
         result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
         if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
             return result
-        scores = as_operator(data.X).matvec(start)
-        value = loss.bind(data.positive, data.weight).value_and_gradient(scores)[0]
+        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
         objective = penalty.value(start) + penalty.C * value
         trace = [progress._replace(objective=objective) for progress in result.trace]
         return replace(result, w=start, objective=objective, trace=trace)
@@ -278,5 +286,8 @@ class PartialAUCClassifier(NormConstraintMixin, MeasureMixin, LinearScoreClassif
             return PartialAUCStructural(self.min_fpr, self.max_fpr, self.min_tpr)
         return self._make_measure().convex_loss()
 
-    def _on_training_rows(self, data: TrainingSet, w: Array) -> float:
-        return self._measure(data.positive, as_operator(data.X).matvec(w), data.weight, True)
+    def _on_training_rows(self, data: Any, w: Array) -> float:
+        scores: Any = as_operator(data.X).matvec(w)
+        if isinstance(data, ShardedSet):
+            return data.score(self._make_measure(), scores)
+        return self._measure(data.positive, scores, data.weight, True)

@@ -1,0 +1,112 @@
+"""Arrays in files that are read and written in parts, without a memory map.
+
+A memory map counts towards a limit on the address space with its whole size; explicit reads do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from rocmax.data.errors import DataError
+
+
+class DiskArray:
+    """Array in C order in a file, of which some rows are in memory at a time.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    dtype : dtype
+        Type of the values.
+    shape : tuple of int
+        Shape, one or two dimensions.
+    offset : int, default=0
+        Position of the first value in the file, in bytes.
+    """
+
+    def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
+        self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
+        self._offset = offset
+        self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+
+    @classmethod
+    def open(cls, path: str | Path) -> DiskArray:
+        """Open a .npy file."""
+        try:
+            # Only the header is read; the map is closed with the array.
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} must be a .npy file with numbers; got an error: {error}") from error
+        if not isinstance(array, np.memmap):
+            raise DataError(f"{path} must be a .npy file with one array; got an archive")
+        return cls.of_map(array, str(path))
+
+    @classmethod
+    def of_map(cls, array: np.memmap[Any, Any], name: str = "the memory map") -> DiskArray:
+        """Return the array of a whole memory map in C order."""
+        if array.ndim not in (1, 2) or not array.flags.c_contiguous:
+            raise DataError(f"{name} must have one or two dimensions in C order; got shape {array.shape}")
+        assert array.filename is not None
+        return cls(array.filename, array.dtype, array.shape, array.offset)
+
+    @classmethod
+    def create(cls, path: Path, dtype: DTypeLike, shape: Sequence[int]) -> DiskArray:
+        """Create a file with zeros, which take no space on the disk before they are written."""
+        found = cls(path, dtype, shape)
+        with path.open("wb") as file:
+            file.truncate(found._row_bytes * found.shape[0])
+        return found
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the rows from ``start`` to ``stop``."""
+        found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            self._fill(file, found, start)
+        return found
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Write rows from ``start`` on."""
+        with self._opened("r+b") as file:
+            file.seek(self._offset + start * self._row_bytes)
+            file.write(memoryview(np.ascontiguousarray(values, dtype=self.dtype)))  # type: ignore[arg-type]
+
+    def rows(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some rows, read one by one in the order of the file."""
+        found: NDArray[Any] = np.empty((index.size, *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            for place in np.argsort(index, kind="stable"):
+                self._fill(file, found[place : place + 1], int(index[place]))
+        return found
+
+    def slices(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[Any]:
+        """Return several ranges of rows, one after the other."""
+        ends = np.cumsum(stops - starts)
+        found: NDArray[Any] = np.empty((int(ends[-1]) if ends.size else 0, *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            for start, stop, end in zip(starts, stops, ends, strict=True):
+                self._fill(file, found[end - (stop - start) : end], int(start))
+        return found
+
+    def _fill(self, file: BinaryIO, target: NDArray[Any], start: int) -> None:
+        if not target.size:
+            return
+        file.seek(self._offset + start * self._row_bytes)
+        view = memoryview(target).cast("B")  # type: ignore[arg-type]
+        while view.nbytes:
+            count = file.readinto(view)  # type: ignore[attr-defined]  # of a raw file
+            if not count:
+                end = start + len(target)
+                raise DataError(f"{self.path} ends before row {end} of {self.shape[0]}; was it changed?")
+            view = view[count:]
+
+    def _opened(self, mode: str) -> BinaryIO:
+        try:
+            return cast(BinaryIO, open(self.path, mode, buffering=0))
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error

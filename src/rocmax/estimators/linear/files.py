@@ -1,0 +1,201 @@
+"""Fits of data in files that are larger than memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._validate import positive_index
+from rocmax.estimators.linear.sharded import ShardedSet, fit_shards
+from rocmax.sharded.local import LocalShards
+from rocmax.sharded.shard import Part, Shard
+from rocmax.sharded.vectors import Space
+from rocmax.solvers import Callback, Progress
+
+if TYPE_CHECKING:
+    from rocmax.data import RowStore
+    from rocmax.data.rows import Rows
+
+# Bytes per row of the score vectors and labels of a fit.
+_ROW_BYTES = 50
+# Seconds between two updates of the progress on a terminal.
+_INTERVAL = 0.2
+
+
+class FitFilesMixin:
+    """Mixin for linear estimators that are fitted on files of any size."""
+
+    verbose: int | bool
+    warm_start: bool
+    pos_label: Any
+
+    def fit_files(
+        self,
+        files: Any,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Any] | None = None,
+        delimiter: str | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        standardize: bool = True,
+        max_memory: int | str = "1GB",
+        folder: Any = None,
+    ) -> Self:
+        """Fit the model on files, which may be larger than memory.
+
+        The rows are read in chunks, once for each product with the data. Losses are computed from histograms of the
+        scores, whose error is included in ``objective_`` and ``dual_gap_``. The result agrees with :meth:`fit` on the
+        same rows within the gap.
+
+        Parameters
+        ----------
+        files : str, Path, list or RowStore
+            A csv, tsv, parquet or svmlight file, a pattern such as ``"data/*.parquet"``, or a list of files. They are
+            converted once to a binary copy in ``folder``, which is removed after the fit. To use a copy in several
+            fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`; the parameters of the
+            files are then not used.
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        weight : str, default=None
+            Name of the column with sample weights.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target and the weights are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred.
+        delimiter : str, default=None
+            Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        n_features : int, default=None
+            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        standardize : bool, default=True
+            Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
+            pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
+            ``objective_`` to the problem that was solved.
+        max_memory : int or str, default="1GB"
+            Memory for the rows that are in use at a time, in bytes or as a string such as "500MB".
+        folder : str or Path, default=None
+            Folder for the binary copy. None uses the folder for temporary files.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        from rocmax.data import RowStore  # loads the readers of all formats
+
+        self._check_parameters()  # type: ignore[attr-defined]  # of LinearScoreClassifier
+        if isinstance(files, RowStore):
+            self._fit_store(files, standardize)
+            return self
+        options: Any = {"types": types, "delimiter": delimiter, "n_features": n_features, "zero_based": zero_based}
+        with RowStore.from_files(
+            files, target=target, weight=weight, columns=columns, max_memory=max_memory, folder=folder, **options
+        ) as store:
+            self._fit_store(store, standardize)
+        return self
+
+    def _fit_store(self, store: RowStore, standardize: bool) -> None:
+        classes, positive, weight = _checked_labels(store)
+        index = positive_index(classes, self.pos_label)
+        meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
+        on_disk = _ROW_BYTES * store.shape[0] > store.max_memory
+        shard = Shard(meter, positive if index == 1 else ~positive, weight, [Part(0, store.shape[0])], on_disk)
+        try:
+            space = Space(LocalShards([shard]), store.shape[1], shard.counts())
+            start = getattr(self, "coef_", np.empty((1, 0)))[0] if self.warm_start else None
+            if start is not None and start.size != store.shape[1]:
+                start = None
+            # A quarter of the memory for the sample, in double precision with a copy for the differences of pairs.
+            sample_rows = int(np.clip(store.max_memory // (32 * store.shape[1]), 1000, 20_000))
+            data = ShardedSet(space, classes, index, sample_rows=sample_rows)
+            fit_shards(self, data, standardize, start, meter.callback())
+        finally:
+            shard.close()
+        if store.feature_names is not None:
+            self.feature_names_in_ = np.array(store.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64] | None]:
+    """Return the classes of rows with non-zero weight, the mask of the second one, and the weights."""
+    classes, codes, weight = store.classes, store.codes, store.weight
+    if weight is not None:
+        if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
+            raise ValueError(
+                f"sample_weight must be finite, >= 0 and not all zero; got {weight.min()} to {weight.max()}"
+            )
+        present = np.unique(codes[weight > 0])
+        classes = classes[present]
+        positive_index(classes, None)
+        return classes, codes == present[1], weight
+    positive_index(classes, None)
+    return classes, codes == 1, None
+
+
+class _Meter:
+    """Rows that report the progress of passes over them on standard error.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    name : str, default=None
+        Name of the estimator in the messages; None for no messages. The progress within a pass is shown on terminals
+        only.
+    """
+
+    def __init__(self, rows: Rows, name: str | None) -> None:
+        self._rows, self._name = rows, name
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self._count, self._seconds, self._shown = 0, 0.0, 0.0
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Yield the chunks, and count their rows and the time of the pass."""
+        began = time.perf_counter()
+        for start, chunk in self._rows.chunks():
+            yield start, chunk
+            self._count += chunk.shape[0]
+            now = time.perf_counter()
+            self._seconds, began = self._seconds + now - began, now
+            self._show(start + chunk.shape[0], now)
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows."""
+        return self._rows.rows(index)
+
+    def callback(self) -> Callback | None:
+        """Return a callback that reports objective, bound, passes and rows per second after each iteration."""
+        if self._name is None:
+            return None
+
+        def report(progress: Progress) -> None:
+            self._write(
+                f"{self._name}: objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+                f"{progress.passes} passes over the data, {self._rate()}\n"
+            )
+
+        return report
+
+    def _show(self, done: int, now: float) -> None:
+        if self._name is None or not sys.stderr.isatty() or now - self._shown < _INTERVAL:
+            return
+        self._shown = now
+        self._write(f"{self._name}: {done / self.shape[0]:.0%} of a pass, {self._rate()}")
+
+    def _rate(self) -> str:
+        return f"{self._count / max(self._seconds, 1e-9):,.0f} rows/s"
+
+    def _write(self, text: str) -> None:
+        # On a terminal, a line replaces the progress within the pass.
+        sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else text)
+        sys.stderr.flush()

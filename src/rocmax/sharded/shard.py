@@ -1,0 +1,388 @@
+"""Rows of one process: products, histograms of scores and samples, computed chunk by chunk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit, log_expit
+
+from rocmax._typing import Array, Index
+from rocmax.losses.bins import Bins, ScoreGrid
+
+# Rows whose scores are processed at a time.
+_BLOCK = 1 << 16
+# Within these limits, squares of values and their sums fit into double precision.
+_LARGEST = 1e100
+
+
+class Part(NamedTuple):
+    """Partition of the data: its number and its number of rows."""
+
+    number: int
+    n_rows: int
+
+
+class Recipe(NamedTuple):
+    """How a stored vector is made: ``X @ v - shift``, or a combination of stored vectors if these are present."""
+
+    key: int
+    v: Array
+    shift: float
+    terms: tuple[tuple[int, float], ...]
+
+
+class BinnedTerm(NamedTuple):
+    """Coefficients of rows from the bins of their scores: weight times ``values[cell]``."""
+
+    terms: tuple[tuple[int, float], ...]
+    grid: ScoreGrid
+    values: Array
+
+
+class LinearTerm(NamedTuple):
+    """Coefficients of rows that are linear in scores: weight times ``score + constant``."""
+
+    terms: tuple[tuple[int, float], ...]
+    constant: float
+
+
+class Moments(NamedTuple):
+    """Total weight, mean and sum of squared distances from the mean of each feature."""
+
+    weight: float
+    mean: Array
+    square: Array
+
+    def merged(self, other: Moments) -> Moments:
+        """Return the moments of both sets of rows (Chan, Golub and LeVeque 1979)."""
+        total = self.weight + other.weight
+        if total == 0:
+            return self
+        apart = other.mean - self.mean
+        mean = self.mean + apart * (other.weight / total)
+        square = self.square + other.square + apart**2 * (self.weight * other.weight / total)
+        return Moments(total, mean, square)
+
+
+class Sample(NamedTuple):
+    """Rows of a sample in ascending order of their numbers, with labels, scores and inverse-probability weights."""
+
+    row: Index
+    X: Any
+    positive: NDArray[np.bool_]
+    scores: Array
+    weight: Array
+
+
+class Shard:
+    """Rows with labels, weights and named score vectors.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows; a chunk at a time is in memory.
+    positive : ndarray of bool
+        Mask of the positive rows.
+    weight : ndarray, default=None
+        Weights of the rows; None if all are 1.
+    parts : sequence of Part
+        The partitions that the rows come from, in order.
+    on_disk : bool, default=False
+        Whether score vectors are kept in a temporary file instead of memory.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        positive: NDArray[np.bool_],
+        weight: Array | None,
+        parts: Sequence[Part],
+        on_disk: bool = False,
+    ) -> None:
+        self._rows, self._positive, self._weight = rows, positive, weight
+        self._parts = list(parts)
+        self._first = np.cumsum([0, *(part.n_rows for part in parts)])
+        self._starts = np.zeros(len(self._parts), dtype=np.int64)
+        self._vectors: dict[int, Any] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-") if on_disk else None
+
+    def answer(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> Any:
+        """Make and drop vectors, then call a method; the answer to a request of the driver."""
+        for key in drop:
+            self._vectors.pop(key, None)
+            if self._folder is not None:
+                Path(self._folder.name, str(key)).unlink(missing_ok=True)
+        for recipe in recipes:
+            if recipe.key not in self._vectors:
+                self._make(recipe)
+        return getattr(self, method)(*args)
+
+    def close(self) -> None:
+        """Remove the files of the score vectors."""
+        self._vectors.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def place(self, starts: dict[int, int]) -> None:
+        """Set the number of the first row of each partition, in the order of all partitions."""
+        self._starts = np.array([starts[part.number] for part in self._parts], dtype=np.int64)
+
+    def has(self, key: int) -> bool:
+        """Return whether a vector is stored."""
+        return key in self._vectors
+
+    def counts(self) -> tuple[int, int, float, float]:
+        """Return the numbers and the total weights of positives and negatives with non-zero weight."""
+        seen = np.ones(self._positive.size, dtype=bool) if self._weight is None else self._weight > 0
+        weight = seen.astype(np.float64) if self._weight is None else self._weight
+        n_positive = int(np.count_nonzero(self._positive & seen))
+        m = float(weight @ self._positive)
+        return n_positive, int(np.count_nonzero(seen)) - n_positive, m, float(weight.sum()) - m
+
+    def moments(self) -> Moments:
+        """Return the moments of the features in one pass; raise ValueError if a value is not finite or too large."""
+        d = self._rows.shape[1]
+        found = Moments(0.0, np.zeros(d), np.zeros(d))
+        for start, chunk in self._rows.chunks():
+            self._check(chunk, start)
+            # Few rows at a time: the centred copy of a chunk would take as much memory as the chunk.
+            step = chunk.shape[0] if sparse.issparse(chunk) else max(1, _BLOCK // max(1, d))
+            for rows in range(0, chunk.shape[0], step):
+                block = chunk[rows : rows + step]
+                weight = self._weights(start + rows, start + rows + block.shape[0])
+                found = found.merged(_moments(block, weight))
+        return found
+
+    def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
+        """Return the range of a vector, and its values for a random sample of rows, by partition."""
+        low, high = np.inf, -np.inf
+        sample = []
+        for p, part in enumerate(self._parts):
+            values = [np.empty(0)]
+            for rows in _blocks(int(self._first[p]), int(self._first[p + 1])):
+                s = self._vectors[key].read(rows.start, rows.stop)
+                low, high = min(low, float(s.min())), max(high, float(s.max()))
+                values.append(s[_uniform(self._number(rows)) < rate])
+            sample.append((part.number, np.concatenate(values)))
+        return low, high, sample
+
+    def bins(
+        self, terms: Sequence[tuple[int, float]], grid: ScoreGrid, others: Sequence[int]
+    ) -> tuple[Bins, dict[int, Array]]:
+        """Return the bins of scores, and the sums of other vectors in each bin."""
+        size = 2 * grid.n_bins
+        found = Bins(grid, np.zeros(size), np.zeros(size), np.inf, -np.inf)
+        sums = {key: np.zeros(size) for key in others}
+        for rows in self._blocks():
+            s, weight = self._scores(terms, rows), self._weights(rows.start, rows.stop)
+            cells = np.empty(s.size, dtype=np.uint16)
+            found += Bins.count(grid, s, self._positive[rows], weight, cells)
+            for key in others:
+                sums[key] += found.sums(cells, self._vectors[key].read(rows.start, rows.stop), weight)
+        return found, sums
+
+    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm]) -> tuple[Array, float]:
+        """Return ``X.T @ c`` and the sum of ``c`` for coefficients of rows, in one pass."""
+        total, gradient = 0.0, np.zeros(self._rows.shape[1])
+        for start, chunk in self._rows.chunks():
+            c = self._coefficients(coefficients, slice(start, start + chunk.shape[0]))
+            gradient += chunk.T @ c.astype(chunk.dtype, copy=False)
+            total += float(c.sum())
+        return gradient, total
+
+    def dot(self, coefficients: Sequence[BinnedTerm | LinearTerm], keys: Sequence[int]) -> Array:
+        """Return the products of coefficients with stored vectors, and last the sum of their absolute values."""
+        found = np.zeros(len(keys) + 1)
+        for rows in self._blocks():
+            c = self._coefficients(coefficients, rows)
+            found += [*(c @ self._vectors[key].read(rows.start, rows.stop) for key in keys), np.abs(c).sum()]
+        return found
+
+    def gram(self, keys: Sequence[int]) -> Array:
+        """Return the weighted sums of products of stored vectors, with a vector of ones as the last one."""
+        found = np.zeros((len(keys) + 1, len(keys) + 1))
+        for rows in self._blocks():
+            stored = [self._vectors[key].read(rows.start, rows.stop) for key in keys]
+            stacked = np.array([*stored, np.ones(rows.stop - rows.start)])
+            weight = self._weights(rows.start, rows.stop)
+            found += (stacked if weight is None else stacked * weight) @ stacked.T
+        return found
+
+    def sample(self, terms: Sequence[tuple[int, float]], cutoff: float, rates: tuple[float, float, float]) -> Sample:
+        """Return a random sample of rows.
+
+        ``rates`` are the probabilities of positives, of negatives with a score of at least ``cutoff``, and of other
+        negatives. The draws depend on the numbers of the rows only.
+        """
+        chosen, scores, share = [np.empty(0, dtype=np.intp)], [np.empty(0)], [np.empty(0)]
+        for rows in self._blocks():
+            s = self._scores(terms, rows)
+            rate = np.where(self._positive[rows], rates[0], np.where(s >= cutoff, rates[1], rates[2]))
+            seen: Any = True if self._weight is None else self._weight[rows] > 0
+            drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & seen)
+            chosen.append(drawn + rows.start)
+            scores.append(s[drawn])
+            share.append(self._weights_of(drawn + rows.start) / rate[drawn])
+        index = np.concatenate(chosen)
+        number = self._number_of(index)
+        return Sample(
+            number, self._rows.rows(index), self._positive[index], np.concatenate(scores), np.concatenate(share)
+        )
+
+    def take(self, number: Index) -> tuple[Index, Any]:
+        """Return the positions in ``number``, the numbers of some rows, of those that are here, and the rows."""
+        place = np.full(number.size, -1, dtype=np.int64)
+        for start, first, part in zip(self._starts, self._first, self._parts, strict=False):
+            inside = (number >= start) & (number < start + part.n_rows)
+            place[inside] = number[inside] - start + first
+        here = np.flatnonzero(place >= 0)
+        return here, self._rows.rows(place[here])
+
+    def between(
+        self, terms: Sequence[tuple[int, float]], low: float, high: float
+    ) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Return score, label and weight of the rows with scores from ``low`` to ``high``."""
+        found = []
+        for rows in self._blocks():
+            s = self._scores(terms, rows)
+            inside = np.flatnonzero((s >= low) & (s <= high))
+            index = inside + rows.start
+            found.append((s[inside], self._positive[index], self._weights_of(index)))
+        if not found:
+            return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
+        scores, positive, weight = zip(*found, strict=True)
+        return np.concatenate(scores), np.concatenate(positive), np.concatenate(weight)
+
+    def logistic(self, v: Array, shift: float) -> tuple[float, Array, float]:
+        """Return the sum of logistic losses of ``X @ v + shift`` and its gradient, in one pass over the rows."""
+        value, total, gradient = 0.0, 0.0, np.zeros(v.size)
+        for start, chunk in self._rows.chunks():
+            rows = slice(start, start + chunk.shape[0])
+            side = np.where(self._positive[rows], 1.0, -1.0)
+            margin = side * (np.asarray(chunk @ v.astype(chunk.dtype), dtype=np.float64) + shift)
+            weight = self._weights(rows.start, rows.stop)
+            weight = np.ones(side.size) if weight is None else weight
+            value -= float(weight @ log_expit(margin))
+            c = -weight * side * expit(-margin)
+            gradient += chunk.T @ c.astype(chunk.dtype, copy=False)
+            total += float(c.sum())
+        return value, gradient, total
+
+    def _make(self, recipe: Recipe) -> None:
+        target = self._new(recipe.key)
+        if recipe.terms and all(key in self._vectors for key, _ in recipe.terms):
+            for rows in self._blocks():
+                target.write(rows.start, self._scores(recipe.terms, rows))
+        else:
+            for start, chunk in self._rows.chunks():
+                s = np.asarray(chunk @ recipe.v.astype(chunk.dtype), dtype=np.float64)
+                target.write(start, s - recipe.shift)
+        self._vectors[recipe.key] = target
+
+    def _new(self, key: int) -> Any:
+        size = self._rows.shape[0]
+        if self._folder is None:
+            return _MemoryVector(np.empty(size))
+        from rocmax.data.disk import DiskArray  # loads the readers of all formats
+
+        return DiskArray.create(Path(self._folder.name, str(key)), np.float64, (size,))
+
+    def _scores(self, terms: Sequence[tuple[int, float]], rows: slice) -> Array:
+        s = np.zeros(rows.stop - rows.start)
+        for key, factor in terms:
+            values = self._vectors[key].read(rows.start, rows.stop)
+            s += values if factor == 1.0 else factor * values
+        return s
+
+    def _coefficients(self, coefficients: Sequence[BinnedTerm | LinearTerm], rows: slice) -> Array:
+        c = np.zeros(rows.stop - rows.start)
+        for term in coefficients:
+            s = self._scores(term.terms, rows)
+            if isinstance(term, BinnedTerm):
+                c += term.values[term.grid.cells(s, self._positive[rows])]
+            else:
+                c += s + term.constant
+        weight = self._weights(rows.start, rows.stop)
+        return c if weight is None else c * weight
+
+    def _blocks(self) -> Iterator[slice]:
+        return _blocks(0, self._rows.shape[0])
+
+    def _weights(self, start: int, stop: int) -> Array | None:
+        return None if self._weight is None else self._weight[start:stop]
+
+    def _weights_of(self, index: Index) -> Array:
+        return np.ones(index.size) if self._weight is None else self._weight[index]
+
+    def _number(self, rows: slice) -> Index:
+        return self._number_of(np.arange(rows.start, rows.stop))
+
+    def _number_of(self, index: Index) -> Index:
+        part = np.searchsorted(self._first, index, side="right") - 1
+        result: Index = self._starts[part] + index - self._first[part]
+        return result
+
+    def _check(self, chunk: Any, start: int) -> None:
+        values = chunk.data if sparse.issparse(chunk) else chunk
+        largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+        if largest <= _LARGEST:
+            return
+        if sparse.issparse(chunk):
+            entry = int(np.argmin(np.abs(chunk.data) <= _LARGEST))
+            row, column = int(np.searchsorted(chunk.indptr, entry, side="right")) - 1, int(chunk.indices[entry])
+        else:
+            row, column = (int(i) for i in np.argwhere(~(np.abs(chunk) <= _LARGEST))[0])
+        part = int(np.searchsorted(self._first, start + row, side="right")) - 1
+        where = f" of partition {self._parts[part].number}" if len(self._parts) > 1 or self._parts[part].number else ""
+        raise ValueError(
+            f"X must contain finite numbers with absolute values of at most {_LARGEST:g}; got {chunk[row, column]} in "
+            f"row {start + row - int(self._first[part])}, column {column}{where}"
+        )
+
+
+class _MemoryVector:
+    """Vector in memory with the interface of a vector in a file."""
+
+    def __init__(self, values: Array) -> None:
+        self._values = values
+
+    def read(self, start: int, stop: int) -> Array:
+        return self._values[start:stop]
+
+    def write(self, start: int, values: Array) -> None:
+        self._values[start : start + values.size] = values
+
+
+def _moments(chunk: Any, weight: Array | None) -> Moments:
+    weight = np.ones(chunk.shape[0]) if weight is None else weight
+    total = float(weight.sum())
+    if total == 0:
+        return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
+    if sparse.issparse(chunk):
+        mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
+        squares = np.asarray(chunk.multiply(chunk).T @ weight, dtype=np.float64)
+        return Moments(total, mean, np.maximum(squares - total * mean**2, 0.0))
+    values = chunk.astype(np.float64)
+    mean = weight @ values / total
+    values -= mean
+    values *= values
+    return Moments(total, mean, weight @ values)
+
+
+def _uniform(number: Index) -> Array:
+    """Return a pseudo-random number in [0, 1) for each row number (the finalizer of SplitMix64)."""
+    z = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    z ^= z >> np.uint64(31)
+    return z.astype(np.float64) * 2.0**-64
+
+
+def _blocks(start: int, stop: int) -> Iterator[slice]:
+    return (slice(first, min(first + _BLOCK, stop)) for first in range(start, stop, _BLOCK))

@@ -1,0 +1,141 @@
+"""Rows on disk: the same rows from every format, in chunks of bounded size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from rocmax.data import DataError, RowStore
+from rocmax.data.disk import DiskArray
+from rocmax.data.sizes import parse_bytes
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((50, 4)) < 0.5, RNG.normal(size=(50, 4)), 0.0)
+X[0] = 1.0
+Y = np.arange(50) % 3 == 0
+WEIGHT = RNG.random(50)
+
+
+def dense(store):
+    return np.concatenate([chunk.toarray() if sparse.issparse(chunk) else chunk for chunk in store.chunks()])
+
+
+def frame():
+    return pd.DataFrame(X, columns=list("abcd")).assign(label=np.where(Y, "yes", "no"), w=WEIGHT)
+
+
+def csr_maps(folder):
+    """Return a CSR matrix whose arrays are memory maps."""
+    rows = sparse.csr_matrix(X)
+    arrays = []
+    for name in ("data", "indices", "indptr"):
+        np.save(folder / f"{name}.npy", getattr(rows, name))
+        arrays.append(np.load(folder / f"{name}.npy", mmap_mode="r"))
+    return sparse.csr_matrix(tuple(arrays), shape=rows.shape, copy=False)
+
+
+@pytest.mark.parametrize("form", ["npy", "fortran", "integers", "memmap", "array", "csr", "csr maps"])
+def test_arrays(tmp_path, form):
+    values = np.round(3 * X).astype(np.int32) if form == "integers" else X
+    np.save(tmp_path / "X.npy", np.asfortranarray(values) if form == "fortran" else values)
+    np.save(tmp_path / "y.npy", Y)
+    given = {
+        "memmap": lambda: np.load(tmp_path / "X.npy", mmap_mode="r"),
+        "array": lambda: X,
+        "csr": lambda: sparse.csr_matrix(X),
+        "csr maps": lambda: csr_maps(tmp_path),
+    }.get(form, lambda: tmp_path / "X.npy")()
+    if form == "fortran":
+        with pytest.raises(DataError, match=r"X.npy must have one or two dimensions in C order"):
+            RowStore(given, Y)
+        return
+    store = RowStore(given, tmp_path / "y.npy", WEIGHT, max_memory=1000)
+    np.testing.assert_array_equal(dense(store), values)
+    assert store.classes.tolist() == [False, True]
+    np.testing.assert_array_equal(store.codes, Y)
+    np.testing.assert_array_equal(store.weight, WEIGHT)
+    index = np.array([49, 3, 3, 0])
+    found = store.rows.rows(index)
+    np.testing.assert_array_equal(found.toarray() if sparse.issparse(found) else found, values[index])
+    if form not in ("array", "csr"):
+        assert sum(1 for _ in store.chunks()) > 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet"])
+def test_tables(tmp_path, ending):
+    for part, rows in enumerate((slice(0, 20), slice(20, 50))):
+        path = tmp_path / f"part-{part}.{ending}"
+        table = frame()[rows]
+        if ending == "parquet":
+            table.to_parquet(path)
+        else:
+            table.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    with RowStore.from_files(
+        str(tmp_path / f"part-*.{ending}"), target="label", weight="w", max_memory=2000, folder=tmp_path
+    ) as store:
+        np.testing.assert_allclose(dense(store), X, rtol=1e-12)
+        np.testing.assert_allclose(store.weight, WEIGHT, rtol=1e-12)
+        assert store.classes.tolist() == ["no", "yes"]
+        assert store.feature_names == list("abcd")
+        copies = list(tmp_path.glob("rocmax-rows-*"))
+        assert len(copies) == 1
+    assert not copies[0].exists()
+
+
+def test_svmlight(tmp_path):
+    for part, rows in enumerate((slice(0, 30), slice(30, 50))):
+        dump_svmlight_file(X[rows], Y[rows].astype(int), str(tmp_path / f"{part}.svm"), zero_based=False)
+    with RowStore.from_files([tmp_path / "0.svm", tmp_path / "1.svm"], n_features=4, max_memory=2000) as store:
+        np.testing.assert_allclose(dense(store), X)
+        np.testing.assert_array_equal(store.codes, Y)
+        np.testing.assert_allclose(store.rows.rows(np.array([49, 0])).toarray(), X[[49, 0]])
+
+
+def test_bad_files(tmp_path):
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    frame().drop(columns="c").to_csv(tmp_path / "b.csv", index=False)
+    frame().assign(a="text").to_csv(tmp_path / "c.csv", index=False)
+    every = [
+        ([tmp_path / "a.csv"], {}, "target must be the name of the column with the labels"),
+        (tmp_path / "*.parquet", {"target": "label"}, "files must name at least one file"),
+        ([tmp_path / "a.csv", tmp_path / "b.csv"], {"target": "label"}, r"b.csv must have the columns of the first"),
+        (tmp_path / "c.csv", {"target": "label"}, r"column 'a' must contain numbers"),
+        (tmp_path / "a.csv", {"target": "label", "max_memory": "lots"}, "max_memory must be a number of bytes"),
+    ]
+    for files, options, message in every:
+        with pytest.raises(ValueError, match=message):
+            RowStore.from_files(files, folder=tmp_path, **options)
+    assert not list(tmp_path.glob("rocmax-rows-*"))
+
+
+def test_bad_arrays(tmp_path):
+    with pytest.raises(DataError, match="X must be a 2-D array of numbers"):
+        RowStore(np.zeros(3), [0, 1, 1])
+    with pytest.raises(DataError, match=r"y must have shape \(50,\)"):
+        RowStore(X, [0, 1])
+    with pytest.raises(DataError, match=r"y must have a label for each row; got NaN in row 7"):
+        RowStore(X, np.where(np.arange(50) == 7, np.nan, Y))
+    with pytest.raises(DataError, match=r"sample_weight must have shape"):
+        RowStore(X, Y, [1.0])
+    (tmp_path / "X.npy").write_bytes(b"no array")
+    with pytest.raises(DataError, match=r"X.npy must be a .npy file"):
+        RowStore(tmp_path / "X.npy", Y)
+    np.save(tmp_path / "X.npy", X)
+    array = DiskArray.open(tmp_path / "X.npy")
+    (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"X.npy ends before row 50 of 50; was it changed"):
+        array.read(0, 50)
+
+
+@pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("2 GiB", 2 << 30), ("1.5kb", 1500), (64, 64), ("7", 7)])
+def test_sizes(text, size):
+    assert parse_bytes("max_memory", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", 0, True, None, "1XB", float("inf")])
+def test_bad_sizes(text):
+    with pytest.raises(ValueError, match="max_memory must be a number of bytes or a string"):
+        parse_bytes("max_memory", text)

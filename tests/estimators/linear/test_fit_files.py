@@ -1,0 +1,184 @@
+"""Fits on files: the models of fits in memory, within a memory limit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_curve
+from sklearn.preprocessing import StandardScaler
+
+from helpers.overlapping import overlapping_rows
+from rocmax import AUCClassifier, PartialAUCClassifier
+from rocmax.data import RowStore
+
+MODELS = {
+    "auc": AUCClassifier(C=10.0),
+    "auc l1": AUCClassifier(constraint="l1", radius=1.0),
+    "auto": PartialAUCClassifier(0.0, 0.2),
+    "auto l2": PartialAUCClassifier(0.0, 0.2, constraint="l2", radius=2.0),
+    "tight": PartialAUCClassifier(0.0, 0.2, loss="tight", C=10.0),
+    "tight from 0.05": PartialAUCClassifier(0.05, 0.3, loss="tight", C=10.0),
+    "structural": PartialAUCClassifier(0.0, 0.3, loss="structural", C=10.0),
+    "cccp": PartialAUCClassifier(0.05, 0.3, loss="hinge", C=10.0),
+    "ramp": PartialAUCClassifier(0.0, 0.3, loss="ramp", C=10.0),
+}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    X, y = overlapping_rows(8000)
+    folder = tmp_path_factory.mktemp("rows")
+    np.save(folder / "X.npy", X)
+    return X, np.where(y, "fraud", "ok"), folder / "X.npy"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_fit_is_that_in_memory(rows, name):
+    X, y, path = rows
+    model = clone(MODELS[name]).set_params(pos_label="fraud")
+    Z = StandardScaler().fit_transform(X)
+    expected = clone(model).fit(Z, y)
+    found = clone(model).fit_files(RowStore(path, y, max_memory="100kB"))
+    if name == "ramp":
+        # Not convex: rounding errors can lead to another local minimum.
+        assert found.objective_ <= 1.002 * expected.objective_
+    else:
+        assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+        assert found.score(X, y) == pytest.approx(expected.score(Z, y), abs=2e-3)
+    assert found.n_features_in_ == X.shape[1]
+    assert found.classes_.tolist() == ["fraud", "ok"]
+    # The threshold is exact, not that of a bin.
+    scores = -found.decision_function(X)
+    if name.startswith("auc"):
+        fpr, tpr, _ = roc_curve(y == "fraud", scores)
+        reached = (found.predict(X[y == "fraud"]) == "fraud").mean() - (found.predict(X[y == "ok"]) == "fraud").mean()
+        assert reached == pytest.approx((tpr - fpr).max(), abs=1e-9)
+    else:
+        negatives = np.sort(scores[y == "ok"])[::-1]
+        allowed = int(model.max_fpr * negatives.size)
+        assert (scores[y == "ok"] > 0).sum() == allowed
+        assert negatives[allowed - 1] > 0 >= negatives[allowed]
+
+
+def test_without_standardized_features(rows):
+    X, y, path = rows
+    model = PartialAUCClassifier(0.0, 0.2, loss="tight", C=3.0)
+    expected = clone(model).fit(X, y)
+    found = clone(model).fit_files(RowStore(path, y, max_memory="100kB"), standardize=False)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+    assert found.dual_gap_ <= 1.01e-3 * found.objective_
+
+
+def test_weights_and_sparse_rows(rows):
+    X, y, _ = rows
+    X = sparse.csr_matrix(np.where(np.abs(X) > 1.0, X, 0.0).astype(np.float32))
+    weight = np.random.default_rng(0).integers(0, 3, y.size).astype(float)
+    model = AUCClassifier(C=1.0, pos_label="fraud")
+    expected = clone(model).fit(X, y, sample_weight=weight)
+    found = clone(model).fit_files(RowStore(X, y, weight), standardize=False)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+    assert found.score(X, y, weight) == pytest.approx(expected.score(X, y, weight), abs=2e-3)
+
+
+def test_tables_keep_their_names(tmp_path, rows):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = rows
+    names = [f"f{i}" for i in range(X.shape[1])]
+    table = pandas.DataFrame(X, columns=names).assign(label=y)
+    table[:3000].to_parquet(tmp_path / "a.parquet")
+    table[3000:].to_parquet(tmp_path / "b.parquet")
+    model = PartialAUCClassifier(0.0, 0.3).fit_files(tmp_path / "*.parquet", target="label", max_memory="200kB")
+    assert model.feature_names_in_.tolist() == names
+    assert model.score(table[names], y) > 0.3
+    again = model.fit_files(RowStore(X, y))
+    assert not hasattr(again, "feature_names_in_")
+
+
+def test_warm_start_needs_few_iterations(rows):
+    _, y, path = rows
+    store = RowStore(path, y)
+    model = PartialAUCClassifier(0.05, 0.3, loss="tight", C=10.0, warm_start=True)
+    cold = model.fit_files(store).n_iter_
+    assert model.fit_files(store).n_iter_ < cold
+
+
+def test_progress_names_rows_per_second(rows, capsys):
+    _, y, path = rows
+    AUCClassifier(verbose=True).fit_files(RowStore(path, y, max_memory="50kB"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all("AUCClassifier: objective" in line and line.endswith("rows/s") for line in lines)
+
+
+def test_collapse_is_a_warning():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 3)), rng.random(3000) < 0.2
+    with pytest.warns(ConvergenceWarning, match="collapsed"):
+        PartialAUCClassifier(0.0, 0.05, loss="tight").fit_files(RowStore(X, y))
+
+
+def test_bad_input(rows):
+    X, y, path = rows
+    bad = X.copy()
+    bad[37, 2] = np.nan
+    with pytest.raises(ValueError, match=r"X must contain finite numbers .* got nan in row 37, column 2"):
+        AUCClassifier().fit_files(RowStore(bad, y))
+    with pytest.raises(ValueError, match="y must have two classes; got one class"):
+        AUCClassifier().fit_files(RowStore(X, np.zeros(len(X))))
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        AUCClassifier().fit_files(RowStore(X, np.arange(len(X)) % 3))
+    with pytest.raises(ValueError, match="sample_weight must be finite, >= 0"):
+        AUCClassifier().fit_files(RowStore(X, y, np.full(len(X), -1.0)))
+    with pytest.raises(ValueError, match='loss must be "hinge"; got "squared_hinge"'):
+        AUCClassifier("squared_hinge").fit_files(RowStore(path, y))
+    with pytest.raises(ValueError, match='solver must be "certified"'):
+        AUCClassifier(solver="cutting_plane").fit_files(RowStore(path, y))
+
+
+LIMITED = """
+import re, resource, sys, warnings
+warnings.simplefilter("error")
+import numpy as np
+from scipy.linalg import cho_factor
+from rocmax import AUCClassifier
+from rocmax.data import RowStore
+# The libraries take their own buffers, once.
+np.ones((300, 300), dtype=np.float32) @ np.ones((300, 300), dtype=np.float32)
+cho_factor(np.eye(300))
+used = 1024 * int(re.search(r"VmData:\\s+(\\d+)", open("/proc/self/status").read())[1])
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_DATA, (used + limit, used + limit))
+store = RowStore(sys.argv[1] + "/X.npy", sys.argv[1] + "/y.npy", max_memory=limit // 4)
+assert store.shape[0] * store.shape[1] * 4 >= 4 * limit
+try:
+    np.ones(limit // 8)
+    raise SystemExit("the limit has no effect")
+except MemoryError:
+    pass
+model = AUCClassifier(C=10.0).fit_files(store, standardize=False)
+np.savez(sys.argv[1] + "/model.npz", coef=model.coef_, objective=model.objective_, gap=model.dual_gap_)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA counts all private memory on Linux only")
+def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path):
+    limit, d = 50_000_000, 100
+    n = 4 * limit // (4 * d) + 1
+    rng = np.random.default_rng(0)
+    y = rng.random(n) < 0.1
+    np.save(tmp_path / "y.npy", y)
+    X = rng.standard_normal((n, d), dtype=np.float32)
+    X[:, 0] += 1.5 * y
+    np.save(tmp_path / "X.npy", X)
+    subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path), str(limit)], check=True, timeout=500)
+    found = np.load(tmp_path / "model.npz")
+    expected = AUCClassifier(C=10.0).fit(X, y)
+    assert found["objective"] == pytest.approx(expected.objective_, rel=1.5e-3)
+    assert found["gap"] <= 1.01e-3 * found["objective"]
