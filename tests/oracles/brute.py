@@ -449,3 +449,30 @@ def soft_error(scores, y, theta, width, measure, weight=None):
     weight = [1.0] * len(scores) if weight is None else weight
     m = sum(v for label, v in zip(y, weight, strict=True) if label)
     return 1.0 - measure(*soft_table(scores, y, theta, width, weight), m, sum(weight) - m)
+
+
+def bin_means(scores, y, weight, edges):
+    """Scores with each replaced by the weighted mean of its class in its bin."""
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
+    means = np.empty(len(y))
+    for i in range(len(y)):
+        cell = _bin(scores[i], edges)
+        members = [k for k in range(len(y)) if y[k] == y[i] and _bin(scores[k], edges) == cell]
+        means[i] = sum(weight[k] * scores[k] for k in members) / sum(weight[k] for k in members)
+    return means
+
+
+def bin_ends(scores, y, weight, edges):
+    """Scores, labels and weights of two rows for each row, at the ends of its bin, with the same mean."""
+    weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
+    rows = []
+    for s, label, w in zip(scores, y, weight, strict=True):
+        low, high = edges[_bin(s, edges)], edges[_bin(s, edges) + 1]
+        share = (s - low) / (high - low)
+        rows += [(low, label, w * (1 - share)), (high, label, w * share)]
+    rows = [row for row in rows if row[2] > 0]
+    return tuple(np.array(column) for column in zip(*rows, strict=True))
+
+
+def _bin(score, edges):
+    return max(k for k in range(len(edges) - 1) if edges[k] <= score)

@@ -2,6 +2,8 @@
 
 from rocmax._public import set_public_module
 from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.binned import Binned
+from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.losses.contingency import Contingency, ContingencyLoss, FBeta, GMean
 from rocmax.losses.free_shift import FreeShift
 from rocmax.losses.growth import GrownCuts, Growth
@@ -13,6 +15,8 @@ from rocmax.losses.soft import SoftMeasure, SoftPrecision
 from rocmax.losses.window_pairs import WindowPairs
 
 __all__ = [
+    "Binned",
+    "Bins",
     "BoundLoss",
     "BreakEven",
     "Contingency",
@@ -31,6 +35,7 @@ __all__ = [
     "PartialAUCStructural",
     "PartialAUCTight",
     "PrecisionAtK",
+    "ScoreGrid",
     "SoftMeasure",
     "SoftPrecision",
     "WindowPairs",

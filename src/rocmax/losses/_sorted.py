@@ -196,6 +196,12 @@ def systematic(line: Array, count: int) -> Index:
     return result
 
 
+def bandwidth(pos: Array, neg: Array) -> float:
+    """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
+    spread = float(np.sqrt(pos.var() + neg.var()))
+    return 0.2 * spread if spread > 0 else 1.0
+
+
 def no_pairs() -> Pairs:
     """Return an empty sample of pairs."""
     none = np.empty(0, dtype=np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,6 +30,39 @@ class Pairs(NamedTuple):
     first: Index
     second: Index
     weight: Array
+
+
+class Evaluation:
+    """Bounds of a loss at given scores; those of an exact loss are its value.
+
+    Parameters
+    ----------
+    loss : BoundLoss
+        The loss.
+    scores : ndarray of shape (n_samples,)
+        The scores.
+    """
+
+    def __init__(self, loss: BoundLoss, scores: Array) -> None:
+        self.loss, self.scores = loss, scores
+
+    @cached_property
+    def _exact(self) -> tuple[float, Array]:
+        return self.loss.value_and_gradient(self.scores)
+
+    @property
+    def upper(self) -> float:
+        """Upper bound of the loss."""
+        return self._exact[0]
+
+    @property
+    def error(self) -> float:
+        """Upper bound minus lower bound of the loss."""
+        return 0.0
+
+    def minorant(self, width: float) -> tuple[float, Array]:
+        """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
+        return self.loss.smoothed(self.scores, width) if width else self._exact
 
 
 class BoundLoss(ABC):
@@ -91,6 +125,14 @@ class BoundLoss(ABC):
         ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
         """
         return self.value_and_gradient(scores)
+
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of a convex loss at the same scores."""
+        return Evaluation(self, scores)
+
+    def binned(self, n_bins: int) -> BoundLoss | None:
+        """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
+        return None
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
@@ -280,7 +322,7 @@ def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
 
 def _check_weight(sample_weight: ArrayLike | None, size: int) -> Array:
     if sample_weight is None:
-        return np.ones(size)
+        return np.broadcast_to(1.0, size)  # a view of one number, which needs no memory
     weight = np.array(sample_weight, dtype=np.float64)
     if weight.shape != (size,):
         raise ValueError(f"sample_weight must have shape ({size},), one per label; got {weight.shape}")

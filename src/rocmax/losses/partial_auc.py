@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array, Index
 from rocmax._window import check_window, window_end
-from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, systematic
 from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.binned import BoundBinned
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
 
@@ -253,7 +254,7 @@ class BoundConvex(_WindowBound):
         """
         s = self._checked(scores)
         pos = s[self.positive]
-        half = _bandwidth(pos, s[self.negative])
+        half = bandwidth(pos, s[self.negative])
         order = np.argsort(pos)
         pos = pos[order]
         pieces = self._cut(s, width)
@@ -278,9 +279,17 @@ class BoundConvex(_WindowBound):
             return None
         kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
         rows = np.sort(np.concatenate(kept))
-        small = BoundConvex(~self.is_negative[rows], self.weight[rows], self.min_fpr, self.max_fpr, self.beyond)
-        small.norm *= self.norm / (self.m * (self.b - self.a))
-        return rows, small
+        return rows, self._on(~self.is_negative[rows], self.weight[rows])
+
+    def binned(self, n_bins: int) -> BoundLoss:
+        """Return bounds of this loss from histograms of the scores."""
+        return BoundBinned(self, self._on, n_bins)
+
+    def _on(self, y: ArrayLike, sample_weight: ArrayLike) -> BoundConvex:
+        """Bind the loss to other rows."""
+        other = BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, self.beyond)
+        other.norm *= self.norm / (self.m * (self.b - self.a))
+        return other
 
     def _cut(self, s: Array, width: float) -> Pieces:
         return cut(s, self, self.a, self.b, width=width, rest=self.beyond)
@@ -388,9 +397,3 @@ class BoundHinge(_WindowBound):
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return ``b/(b-a) * tight(0, b)`` and ``a/(b-a) * tight(0, a)``."""
         return self._plus, self._minus
-
-
-def _bandwidth(pos: Array, neg: Array) -> float:
-    """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
-    spread = float(np.sqrt(pos.var() + neg.var()))
-    return 0.2 * spread if spread > 0 else 1.0

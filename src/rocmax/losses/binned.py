@@ -1,0 +1,152 @@
+"""Convex losses on binned scores, with bounds of the exact loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rocmax._typing import Array, Index
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
+from rocmax.losses.bins import MAX_BINS, Bind, Bins, Cells, ScoreGrid, row_coefficients
+
+
+@dataclass(frozen=True)
+class Binned(Loss):
+    r"""Lower bound of a convex loss on ranks or pairs, computed from histograms of the scores in O(N).
+
+    The scores of each class are grouped into ``n_bins`` bins of equal width, and the loss is evaluated on one row per
+    bin, with the mean score and the total weight of its members. The result is at most the exact loss, and its gradient
+    gives a valid cut of the exact loss: ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``. ``upper_bound``
+    of the bound loss is at least the exact loss. The difference of the two falls with the square of the bin width; see
+    :class:`Bins`.
+
+    Parameters
+    ----------
+    loss : Loss
+        Convex, shift-invariant loss that does not depend on the order of the rows.
+    n_bins : int, default=8192
+        Number of bins for each class, from 1 to 32,768.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.losses import Binned, PairwiseHinge
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(10_000) < 0.1
+    >>> scores = rng.standard_normal(10_000) + y
+    >>> exact = PairwiseHinge().bind(y).value_and_gradient(scores)[0]
+    >>> bound = Binned(PairwiseHinge(), n_bins=1024).bind(y)
+    >>> lower, upper = bound.value_and_gradient(scores)[0], bound.upper_bound(scores)
+    >>> bool(lower <= exact <= upper), bool(upper - lower < 1e-5 * exact)
+    (True, True)
+    """
+
+    loss: Loss
+    n_bins: int = 8192
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Loss) or not self.loss.shift_invariant:
+            raise ValueError(f"loss must be a shift-invariant loss; got {self.loss!r}")
+        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, int) or not 1 <= self.n_bins <= MAX_BINS:
+            raise ValueError(f"n_bins must be an integer from 1 to {MAX_BINS}; got {self.n_bins!r}")
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundBinned:
+        """Bind the loss to labels and weights."""
+        base = self.loss.bind(y, sample_weight)
+        if not base.convex:
+            raise ValueError(f"loss must be convex; got {self.loss!r}")
+        return BoundBinned(base, self.loss.bind, self.n_bins)
+
+
+class BoundBinned(BoundLoss):
+    """:class:`Binned` bound to labels.
+
+    Parameters
+    ----------
+    base : BoundLoss
+        The loss, bound to the labels of the rows.
+    bind : callable
+        Function that binds the loss to the labels and weights of the bins.
+    n_bins : int
+        Number of bins for each class.
+    """
+
+    def __init__(self, base: BoundLoss, bind: Bind, n_bins: int) -> None:
+        self._share_sample(base)
+        self.base, self.bind, self.n_bins = base, bind, n_bins
+        self.smooth, self.has_kinks = False, base.has_kinks
+        # A view of one number, see BoundLoss, has stride 0.
+        self.row_weight = None if base.weight.strides == (0,) else base.weight
+        seen = self.row_weight is None or bool((self.row_weight > 0).all())
+        self._unseen = None if seen else np.flatnonzero(base.weight == 0)
+        self.is_positive = np.zeros(self.n_samples, dtype=bool)
+        self.is_positive[self.positive] = True
+
+    def at(self, scores: ArrayLike) -> BinnedEvaluation:
+        """Count the scores in bins; all bounds at these scores are then computed from the bins."""
+        s = self._checked(scores)
+        if self._unseen is not None:
+            s = s.copy()
+            s[self._unseen] = s[self.positive[0]]
+        return BinnedEvaluation(self, s)
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return the lower bound from the bins, and the gradient of the cut."""
+        return self.at(scores).minorant(0.0)
+
+    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        """Return an affine minorant of the exact loss, smoothed as that of the exact loss."""
+        return self.at(scores).minorant(width)
+
+    def upper_bound(self, scores: ArrayLike) -> float:
+        """Return an upper bound of the exact loss."""
+        return self.at(scores).upper
+
+    def has(self, method: str) -> bool:
+        """Return whether an optional method exists: only ``curvature``, if the exact loss has it."""
+        return method == "curvature" and self.base.has(method)
+
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Sample the Hessian of the exact loss."""
+        return self.base.curvature(scores, count, width)
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return about ``size`` rows and the exact loss on these rows."""
+        return self.base.thinned(size)
+
+    def binned(self, n_bins: int) -> BoundBinned | None:
+        """Return the loss with another number of bins."""
+        return BoundBinned(self.base, self.bind, n_bins) if n_bins <= MAX_BINS else None
+
+
+class BinnedEvaluation(Evaluation):
+    """Bounds of a loss at given scores, from one histogram."""
+
+    def __init__(self, loss: BoundBinned, scores: Array) -> None:
+        self._loss, self.scores = loss, scores
+        self._cells: Cells = np.empty(scores.size, dtype=np.uint16)
+        grid = ScoreGrid.covering(scores, loss.n_bins)
+        self.bins = Bins.count(grid, scores, loss.is_positive, loss.row_weight, self._cells)
+
+    def minorant(self, width: float) -> tuple[float, Array]:
+        """Return a lower bound of the exact loss, and the gradient of a cut."""
+        value, coefficients = self.bins.minorant(self._loss.bind, width)
+        return value, row_coefficients(coefficients, self._cells, self._loss.row_weight)
+
+    @cached_property
+    def upper(self) -> float:
+        """Upper bound of the exact loss."""
+        return self.bins.upper_bound(self._loss.bind)
+
+    @property
+    def error(self) -> float:
+        """Upper bound minus lower bound of the loss."""
+        return max(0.0, self.upper - self.bins.minorant(self._loss.bind)[0])
