@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
 
 
 class Evaluation:
-    """Bounds of a loss at given scores; those of an exact loss are its value.
+    """Values and affine minorants of a convex loss at given scores.
 
     Parameters
     ----------
@@ -45,24 +45,27 @@ class Evaluation:
 
     def __init__(self, loss: BoundLoss, scores: Array) -> None:
         self.loss, self.scores = loss, scores
+        self._last: tuple[float, tuple[float, Array]] | None = None
 
     @cached_property
-    def _exact(self) -> tuple[float, Array]:
-        return self.loss.value_and_gradient(self.scores)
-
-    @property
     def upper(self) -> float:
-        """Upper bound of the loss."""
-        return self._exact[0]
-
-    @property
-    def error(self) -> float:
-        """Upper bound minus lower bound of the loss."""
-        return 0.0
+        """Upper bound of the loss; its value if the loss is exact."""
+        return self.minorant(0.0)[0]
 
     def minorant(self, width: float) -> tuple[float, Array]:
         """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
-        return self.loss.smoothed(self.scores, width) if width else self._exact
+        if self._last is None or self._last[0] != width:
+            loss = self.loss
+            self._last = width, loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
+        return self._last[1]
+
+    def value(self, width: float) -> float:
+        """Return the value of the minorant."""
+        return self.minorant(width)[0]
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
+        return self.loss.thinned(size)
 
 
 class BoundLoss(ABC):
@@ -86,12 +89,15 @@ class BoundLoss(ABC):
         Total weight of the positives and of the negatives.
     convex, smooth : bool
         As in :class:`Loss`, for this window.
+    exact : bool
+        Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
         Whether :meth:`smoothed` with ``width > 0`` differs from the subgradient.
     """
 
     convex: bool = True
     smooth: bool = False
+    exact: bool = True
     has_kinks: bool = False
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
@@ -133,6 +139,10 @@ class BoundLoss(ABC):
     def binned(self, n_bins: int) -> BoundLoss | None:
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
+
+    def finer(self) -> BoundLoss:
+        """Return a loss with tighter bounds; the same loss if it is exact."""
+        return self
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.

@@ -13,6 +13,9 @@ from rocmax._typing import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
 from rocmax.losses.bins import MAX_BINS, Bind, Bins, Cells, ScoreGrid, row_coefficients
 
+# A subsample has more rows near the window: the highest-scored negatives of this multiple of its weight.
+_BEYOND = 3.0
+
 
 @dataclass(frozen=True)
 class Binned(Loss):
@@ -77,11 +80,16 @@ class BoundBinned(BoundLoss):
         Function that binds the loss to the labels and weights of the bins.
     n_bins : int
         Number of bins for each class.
+    reach : float, default=None
+        Weight of the highest-scored negatives that the loss compares with the positives; None for all negatives.
     """
 
-    def __init__(self, base: BoundLoss, bind: Bind, n_bins: int) -> None:
+    exact = False
+
+    def __init__(self, base: BoundLoss, bind: Bind, n_bins: int, reach: float | None = None) -> None:
         self._share_sample(base)
         self.base, self.bind, self.n_bins = base, bind, n_bins
+        self.reach = self.n if reach is None else reach
         self.smooth, self.has_kinks = False, base.has_kinks
         # A view of one number, see BoundLoss, has stride 0.
         self.row_weight = None if base.weight.strides == (0,) else base.weight
@@ -122,31 +130,62 @@ class BoundBinned(BoundLoss):
         """Return about ``size`` rows and the exact loss on these rows."""
         return self.base.thinned(size)
 
-    def binned(self, n_bins: int) -> BoundBinned | None:
-        """Return the loss with another number of bins."""
-        return BoundBinned(self.base, self.bind, n_bins) if n_bins <= MAX_BINS else None
+    def finer(self) -> BoundLoss:
+        """Return the loss with four times as many bins; the exact loss if there would be too many."""
+        n_bins = 4 * self.n_bins
+        return BoundBinned(self.base, self.bind, n_bins, self.reach) if n_bins <= MAX_BINS else self.base
 
 
 class BinnedEvaluation(Evaluation):
     """Bounds of a loss at given scores, from one histogram."""
 
     def __init__(self, loss: BoundBinned, scores: Array) -> None:
-        self._loss, self.scores = loss, scores
+        super().__init__(loss, scores)
+        self._bind, self._weight, self._reach = loss.bind, loss.row_weight, loss.reach
         self._cells: Cells = np.empty(scores.size, dtype=np.uint16)
         grid = ScoreGrid.covering(scores, loss.n_bins)
         self.bins = Bins.count(grid, scores, loss.is_positive, loss.row_weight, self._cells)
 
-    def minorant(self, width: float) -> tuple[float, Array]:
-        """Return a lower bound of the exact loss, and the gradient of a cut."""
-        value, coefficients = self.bins.minorant(self._loss.bind, width)
-        return value, row_coefficients(coefficients, self._cells, self._loss.row_weight)
-
     @cached_property
     def upper(self) -> float:
         """Upper bound of the exact loss."""
-        return self.bins.upper_bound(self._loss.bind)
+        return self.bins.upper_bound(self._bind)
 
-    @property
-    def error(self) -> float:
-        """Upper bound minus lower bound of the loss."""
-        return max(0.0, self.upper - self.bins.minorant(self._loss.bind)[0])
+    def minorant(self, width: float) -> tuple[float, Array]:
+        """Return a lower bound of the exact loss, and the gradient of a cut."""
+        value, coefficients = self.bins.minorant(self._bind, width)
+        return value, row_coefficients(coefficients, self._cells, self._weight)
+
+    def value(self, width: float) -> float:
+        """Return the value of the minorant, without its gradient."""
+        return self.bins.minorant(self._bind, width)[0]
+
+    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+        """Return positives and negatives at equal steps, with smaller steps for negatives near the window.
+
+        None if the sample is not much larger than ``size``.
+        """
+        loss, n_bins = self.loss, self.bins.grid.n_bins
+        if loss.n_samples < 3 * size:
+            return None
+        # Lowest bin with negatives that the loss compares with positives, now or after a step.
+        above = np.cumsum(self.bins.weight[:n_bins][::-1])
+        down = int(np.searchsorted(above, min(_BEYOND * self._reach, (1.0 - 1e-12) * loss.n)))
+        negative, first = self._cells < n_bins, n_bins - 1 - down
+        top = np.flatnonzero(negative & (self._cells >= first))
+        others = np.flatnonzero(negative & (self._cells < first))
+        # The variance of the loss is about 1/m + 1/k for m positives and k negatives in the window.
+        inside = min(1.0, self._reach / float(above[down]))
+        of_positives = np.sqrt(inside) / (1.0 + np.sqrt(inside))
+        of_others = 0.1 if others.size else 0.0
+        kept, copies = [], []
+        for side, share in (
+            (loss.positive, of_positives),
+            (top, 1.0 - of_positives - of_others),
+            (others, of_others),
+        ):
+            step = max(1, round(side.size / (share * size + 1)))
+            kept.append(side[::step])
+            copies.append(np.full(kept[-1].size, float(step)))
+        rows = np.concatenate(kept)
+        return rows, self._bind(self._cells[rows] >= n_bins, loss.weight[rows] * np.concatenate(copies))

@@ -283,7 +283,7 @@ class BoundConvex(_WindowBound):
 
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
-        return BoundBinned(self, self._on, n_bins)
+        return BoundBinned(self, self._on, n_bins, self.n if self.beyond else self.b)
 
     def _on(self, y: ArrayLike, sample_weight: ArrayLike) -> BoundConvex:
         """Bind the loss to other rows."""

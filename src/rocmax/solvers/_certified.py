@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rocmax._typing import Array
-from rocmax.losses.base import BoundLoss, Pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._zero_weights import Origin
@@ -23,7 +23,9 @@ _MAX_DENSE = 2000
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
 # On large samples, Hessians and approximate line searches use about this number of rows.
-_THIN_ROWS = 100_000
+_THIN_ROWS = 30_000
+# Allowed distance of the bounds of a binned loss, relative to the tolerance.
+_BIN_SHARE = 0.1
 # A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
 
@@ -45,11 +47,18 @@ class Iterate:
 class CertifiedRun:
     """State of a run: the current point, the best point, the cuts and the smoothing.
 
-    Losses, objectives and cuts are differences from those of zero weights.
+    Losses, objectives and cuts are differences from those of zero weights. The loss of a point is an upper bound, and
+    that of a cut a lower bound, if the loss is computed from bins.
     """
 
     def __init__(
-        self, operator: CountingOperator, loss: BoundLoss, C: float, w0: Array | None, cuts: Cuts | None = None
+        self,
+        operator: CountingOperator,
+        loss: BoundLoss,
+        C: float,
+        w0: Array | None,
+        cuts: Cuts | None = None,
+        pairs_per_feature: int = 100,
     ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
@@ -60,17 +69,17 @@ class CertifiedRun:
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        self.n_pairs = min(int(np.clip(100 * n_features, 4000, 30000)), loss.positive.size * loss.negative.size)
-        self.thin = loss.thinned(_THIN_ROWS)
+        wanted = int(np.clip(pairs_per_feature * n_features, 40 * pairs_per_feature, 300 * pairs_per_feature))
+        self.n_pairs = min(wanted, loss.positive.size * loss.negative.size)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), np.zeros(n_samples), 0.0, 0.0)
         self.rise, self.coefficients = 0.0, self.origin.coefficients
-        if w0 is not None and np.any(w0):
-            w = np.array(w0, dtype=np.float64)
-            scores = operator.matvec(w)
-            self.rise, self.coefficients = self._smoothed(scores, 0.0)
-            self.at = self._point(w, scores, self.rise)
+        w = np.zeros(n_features) if w0 is None else np.array(w0, dtype=np.float64)
+        self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
+        if w.any():
+            self.at = self._point(w, self.here)
+            self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
         self.gradient = np.empty(0)
 
@@ -96,7 +105,7 @@ class CertifiedRun:
 
     def _drop_rounding(self) -> None:
         """Return to zero weights if the cuts show that any decrease is within rounding error."""
-        if self.best.w.any() and self.gain <= _NOTHING * min(abs(self.base), self._promise):
+        if self.best.w.any() and self.gain <= _NOTHING * abs(self.base) and self.gain <= _NOTHING * self._promise:
             self.best = self.zero
 
     def iterate(self, solver: str, tol: float, max_iter: int, callback: Callback | None, step: Step) -> Result:
@@ -118,7 +127,17 @@ class CertifiedRun:
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
+            self._refine(tol)
             step(len(trace), slow, gap / (self.unit or 1.0))
+
+    def _refine(self, tol: float) -> None:
+        """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
+        while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
+            self.loss = self.loss.finer()
+            self.here = self.loss.at(self.at.scores)
+            was_best = self.best is self.at
+            self.at = self._point(self.at.w, self.here)
+            self.best = self.at if was_best else self.best
 
     def cut(self) -> None:
         """Compute the gradient from the current coefficients and add it as a cut."""
@@ -136,35 +155,34 @@ class CertifiedRun:
         self.slack = slack
         self.width = 0.3 * float(np.std(self.at.scores))
         for _ in range(3):
-            self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
-            self._adapt_width(self.at.rise - self.rise)
-        self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
+            self._adapt_width(self.at.rise - self._minorant(self.here, self.width)[0])
+        self.rise, self.coefficients = self._minorant(self.here, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
 
         With ``rough``, the line search uses a subsample if the sample is large.
         """
-        pairs = self._pairs()
+        thin = self.here.thinned(_THIN_ROWS)
+        pairs = self._pairs(thin)
         is_sample = self.n_pairs < self.loss.positive.size * self.loss.negative.size
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         if slope < 0:
-            if rough and self.thin is not None:
-                t = self._rough_search(*self.thin, step, along)
-                self.rise, self.coefficients = self._smoothed(self.at.scores + t * along, self.width)
+            if thin is not None and (rough or not self.loss.exact):
+                t = self._rough_search(*thin, step, along, slope)
+                self.here = self.loss.at(self.at.scores + t * along)
             else:
                 t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
-            self._move(step, along, t, exact=None if self.width else self.rise)
-        if not self.loss.has_kinks:
-            return
-        self.slack = max(0.15 * self.slack, smallest_slack)
-        if self.width == 0:
-            self.width = 0.3 * float(np.std(self.at.scores))
-        else:
-            self._adapt_width(self.at.rise - self.rise)
-        self.rise, self.coefficients = self._smoothed(self.at.scores, self.width)
+            self._move(step, t)
+        if self.loss.has_kinks:
+            self.slack = max(0.15 * self.slack, smallest_slack)
+            if self.width == 0:
+                self.width = 0.3 * float(np.std(self.at.scores))
+            else:
+                self._adapt_width(self.at.rise - (self.here.value(self.width) - self.origin.value))
+        self.rise, self.coefficients = self._minorant(self.here, self.width)
 
     def _adapt_width(self, error: float) -> None:
         """Adapt the width to the allowed smoothing error, which grows with the square of the width."""
@@ -177,32 +195,39 @@ class CertifiedRun:
         self.at = self.best
         step = self.bundle.minimizer() - self.at.w
         along = self.operator.matvec(step)
-        _, coefficients = self._smoothed(self.at.scores, 0.0)
+        _, coefficients = self.loss.at(self.at.scores).minorant(0.0)
         slope = float(self.at.w @ step + self.C * (coefficients @ along))
-        t = self._search(step, along, slope, 0.0, rtol=0.1, largest=1.0, max_evals=25) if slope < 0 else 0.0
-        start = self.at
-        self._move(step, along, t, exact=self.rise if slope < 0 else None)
+        start, t = self.at, 0.0
+        if slope < 0:
+            t = self._search(step, along, slope, 0.0, rtol=0.1, largest=1.0, max_evals=25)
+            self._move(step, t)
         self.at = start
         t += 0.1 * (1.0 - t)
-        self.rise, self.coefficients = self._smoothed(start.scores + t * along, 0.0)
-        self._move(step, along, t, exact=self.rise)
+        self.here = self.loss.at(start.scores + t * along)
+        self._move(step, t)
+        self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self) -> Pairs:
-        if self.thin is None:
+    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None) -> Pairs:
+        if thin is None:
             return self.loss.curvature(self.at.scores, self.n_pairs, self.width)
-        rows, small = self.thin
+        rows, small = thin
         pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
-    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array) -> float:
+    def _rough_search(
+        self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float
+    ) -> float:
+        """Search on a subsample, from which only the change of the slope is taken."""
         scores, part = self.at.scores[rows], along[rows]
-        linear, quadratic = float(self.at.w @ step), float(step @ step)
+        quadratic = float(step @ step)
 
-        def slope_at(t: float) -> float:
-            _, coefficients = small.smoothed(scores + t * part, self.width)
-            return linear + t * quadratic + self.C * float(coefficients @ part)
+        def slope_of_loss(t: float) -> float:
+            return self.C * float(small.smoothed(scores + t * part, self.width)[1] @ part)
 
-        return find_zero(slope_at, slope_at(0.0), rtol=0.1, largest=np.inf, max_evals=12)
+        at_zero = slope_of_loss(0.0)
+        return find_zero(
+            lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
+        )
 
     def _search(
         self,
@@ -218,25 +243,26 @@ class CertifiedRun:
         linear, quadratic = float(self.at.w @ step), float(step @ step)
 
         def slope_at(t: float) -> float:
-            self.rise, self.coefficients = self._smoothed(self.at.scores + t * along, width)
-            return linear + t * quadratic + self.C * float(self.coefficients @ along)
+            self.here = self.loss.at(self.at.scores + t * along)
+            coefficients = self.here.minorant(width)[1]
+            return linear + t * quadratic + self.C * float(coefficients @ along)
 
         return find_zero(slope_at, slope, rtol=rtol, largest=largest, max_evals=max_evals)
 
-    def _move(self, step: Array, along: Array, t: float, exact: float | None) -> None:
-        """Take a step; ``exact`` is the rise of the loss at the new point, if known."""
-        self.at = self._point(self.at.w + t * step, self.at.scores + t * along, exact)
+    def _move(self, step: Array, t: float) -> None:
+        """Take a step to the point whose loss is :attr:`here`."""
+        self.at = self._point(self.at.w + t * step, self.here)
         if self.at.objective < self.best.objective:
             self.best = self.at
 
-    def _point(self, w: Array, scores: Array, rise: float | None = None) -> Iterate:
-        rise = self._smoothed(scores, 0.0)[0] if rise is None else rise
-        return Iterate(w, scores, rise, 0.5 * float(w @ w) + self.C * rise)
+    def _point(self, w: Array, here: Evaluation) -> Iterate:
+        rise = self.origin.upper_rise(here)
+        return Iterate(w, here.scores, rise, 0.5 * float(w @ w) + self.C * rise)
 
-    def _smoothed(self, scores: Array, width: float) -> tuple[float, Array]:
-        """Return the loss minus that of zero weights, exact if the width is zero, and the coefficients."""
-        value, coefficients = self.loss.smoothed(scores, width) if width else self.loss.value_and_gradient(scores)
-        return self.origin.rise(value, coefficients, scores), coefficients
+    def _minorant(self, here: Evaluation, width: float) -> tuple[float, Array]:
+        """Return the value of a minorant minus the loss of zero weights, and its coefficients."""
+        value, coefficients = here.minorant(width)
+        return self.origin.rise(value, coefficients, here.scores), coefficients
 
     def _cuts(self) -> Cuts:
         cuts = self.bundle.cuts()

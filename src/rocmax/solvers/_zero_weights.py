@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from rocmax._typing import Array
-from rocmax.losses.base import BoundLoss
+from rocmax.losses.base import BoundLoss, Evaluation
 from rocmax.operators import Operator
 
 # Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding error.
@@ -60,6 +60,14 @@ class Origin:
         """
         rise = value - self.value
         return float(coefficients @ scores) if abs(rise) <= _CLOSE * abs(self.value) else rise
+
+    def upper_rise(self, at: Evaluation) -> float:
+        """Return an upper bound of the loss at some scores minus that of zero weights."""
+        rise = at.upper - self.value
+        if abs(rise) > _CLOSE * abs(self.value):
+            return rise
+        value, coefficients = at.minorant(0.0)
+        return self.rise(value, coefficients, at.scores) + (at.upper - value)
 
     def rounding(self, gain: float, C: float = 1.0) -> float:
         """Return the rounding error of an objective if losses are subtracted, and zero otherwise."""

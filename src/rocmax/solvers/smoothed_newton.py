@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
-from rocmax.operators import CountingOperator, Operator
+from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._certified import CertifiedRun
 from rocmax.solvers.base import Callback, Cuts, Result, require
@@ -17,6 +19,16 @@ _SLOW = 3
 # On large samples, the line searches of the first iterations are approximate while the relative gap is above this.
 _ROUGH_ITERATIONS = 3
 _ROUGH_GAP = 0.02
+# From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
+_MANY_ROWS = 50_000
+_SUBSAMPLE = 0.1
+_SUBSAMPLE_TOL = 1e-2
+_SUBSAMPLE_ITERATIONS = 8
+# Pairs per feature in the Hessian, on a part of the rows and near the solution.
+_SUBSAMPLE_PAIRS = 30
+_PAIRS_AT_START = 50
+# Smoothing error at such a start, relative to the objective.
+_SETTLED = 0.003
 
 
 @dataclass(frozen=True)
@@ -57,9 +69,25 @@ class SmoothedNewton(Parameters):
     ) -> Result:
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
         require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
-        run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
-        if self.cuts is not None:
-            run.settle(0.3 * self.tol)
+        binned = self._binned(loss) if self.cuts is None else None
+        if binned is None:
+            return self._iterate(operator, loss, penalty.C, w0, callback)
+        start = self._subsample_solution(operator, binned, penalty.C) if w0 is None else w0
+        return self._iterate(operator, binned, penalty.C, start, callback, pairs=_PAIRS_AT_START, settled=w0 is None)
+
+    def _iterate(
+        self,
+        operator: Operator,
+        loss: BoundLoss,
+        C: float,
+        w0: Array | None,
+        callback: Callback | None = None,
+        pairs: int = 100,
+        settled: bool = False,
+    ) -> Result:
+        run = CertifiedRun(CountingOperator(operator), loss, C, w0, self.cuts, pairs)
+        if self.cuts is not None or settled:
+            run.settle(_SETTLED if settled else 0.3 * self.tol)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
             if slow >= _SLOW and n_iter % 2:
@@ -68,3 +96,22 @@ class SmoothedNewton(Parameters):
                 run.newton_step(0.3 * self.tol, rough=n_iter <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP)
 
         return run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
+
+    def _binned(self, loss: BoundLoss) -> BoundLoss | None:
+        """Return a large loss on bins; their error, relative to the loss, is about 10 divided by their number squared."""
+        if loss.n_samples < _MANY_ROWS:
+            return None
+        return loss.binned(2 ** int(np.clip(np.ceil(np.log2(64 / np.sqrt(self.tol))), 10, 13)))
+
+    def _subsample_solution(self, operator: Operator, loss: BoundLoss, C: float) -> Array | None:
+        """Return the approximate solution on a part of the rows, a start close to the solution on all rows."""
+        thin = loss.at(np.zeros(loss.n_samples)).thinned(int(_SUBSAMPLE * loss.n_samples))
+        if thin is None:
+            return None
+        rows, small = thin
+        rough = replace(self, tol=max(self.tol, _SUBSAMPLE_TOL), max_iter=min(self.max_iter, _SUBSAMPLE_ITERATIONS))
+        part, binned = as_operator(operator.rows(rows)), rough._binned(small)
+        if binned is None:
+            return rough._iterate(part, small, C, None, pairs=_SUBSAMPLE_PAIRS).w
+        start = rough._subsample_solution(part, binned, C)
+        return rough._iterate(part, binned, C, start, pairs=_SUBSAMPLE_PAIRS, settled=True).w
