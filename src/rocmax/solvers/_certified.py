@@ -214,9 +214,7 @@ class CertifiedRun:
         pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
-    def _rough_search(
-        self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float
-    ) -> float:
+    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
         """Search on a subsample, from which only the change of the slope is taken."""
         scores, part = self.at.scores[rows], along[rows]
         quadratic = float(step @ step)
