@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ Measure = Callable[[Array, Array, float, float], Array]
 
 # Relative tolerance for rounding errors in rates: 7/100 and 0.07 can differ in floating point.
 _ROUNDING = 1e-9
+# From this number of rows on, the best threshold is first located in this number of bins.
+_MANY_ROWS, _BINS = 50_000, 4096
 
 
 def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float:
@@ -71,7 +74,19 @@ def below_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
 
 
 def best_youden(scores: Array, positive: NDArray[np.bool_], weight: Array | None) -> float:
-    """Return the threshold that maximizes the true-positive rate minus the false-positive rate."""
+    """Return the threshold that maximizes the true-positive rate minus the false-positive rate.
+
+    On many rows, only those in bins of the scores that can contain the threshold are sorted.
+    """
+    near = _near_best_youden(scores, positive, weight) if scores.size >= _MANY_ROWS else None
+    if near is not None:
+        rows, above = near
+        part = None if weight is None else weight[rows]
+        values, tp, fp = _cumulated(scores[rows], positive[rows], part)
+        found = tp / above.m - fp / above.n + above.difference
+        n_accepted = 1 + int(np.flatnonzero(found >= found.max() - _ROUNDING)[0])
+        if found.max() > 0 and n_accepted < values.size:
+            return _below(values, n_accepted)
     return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
 
 
@@ -82,6 +97,39 @@ def best_measure(scores: Array, positive: NDArray[np.bool_], weight: Array | Non
     # Of thresholds with equal values up to rounding error, use the highest.
     n_accepted = 1 + int(np.flatnonzero(found >= found.max() - _ROUNDING)[0])
     return _below(values, n_accepted if found.max() > 0 else 0)
+
+
+class _Above(NamedTuple):
+    """Weights of the classes, and true-positive minus false-positive rate of the rows above a part of the scores."""
+
+    m: float
+    n: float
+    difference: float
+
+
+def _near_best_youden(
+    scores: Array, positive: NDArray[np.bool_], weight: Array | None
+) -> tuple[NDArray[np.intp], _Above] | None:
+    """Return the rows near the best threshold; None if the scores hardly differ.
+
+    In a bin, the difference of the rates is at most that above it plus the share of the positives in it. Bins that can
+    contain the maximum are kept, with all bins between them and the next non-empty bin on each side.
+    """
+    low, high = float(scores.min()), float(scores.max())
+    if not high - low > 1e-6 * max(abs(low), abs(high)):
+        return None
+    cell = ((high - scores) * ((_BINS - 1e-9) / (high - low))).astype(np.int32)
+    shares = []
+    for side in (positive, ~positive):
+        mass = np.bincount(cell[side], None if weight is None else weight[side], _BINS)
+        shares.append((mass / mass.sum(), float(mass.sum())))
+    (of_positives, m), (of_negatives, n) = shares
+    difference = np.cumsum(of_positives - of_negatives)
+    before = difference - (of_positives - of_negatives)
+    used = np.flatnonzero(of_positives + of_negatives)
+    can_win = np.flatnonzero((before + of_positives)[used] >= difference.max() - 2 * _ROUNDING)
+    first, last = used[max(can_win[0] - 1, 0)], used[min(can_win[-1] + 1, used.size - 1)]
+    return np.flatnonzero((cell >= first) & (cell <= last)), _Above(m, n, float(before[first]))
 
 
 def at_top(scores: Array, positive: NDArray[np.bool_], weight: Array | None, size: float) -> float:

@@ -34,6 +34,11 @@ class Binned(Loss):
     n_bins : int, default=8192
         Number of bins for each class, from 1 to 32,768.
 
+    Notes
+    -----
+    The bins follow the scores, so the value is convex only up to the distance of the two bounds. Cuts are valid at all
+    scores.
+
     Examples
     --------
     >>> import numpy as np

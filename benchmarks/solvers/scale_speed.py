@@ -1,0 +1,182 @@
+"""CPU time and memory of linear fits as the number of rows grows, next to logistic regression.
+
+Each case runs in a process of its own: CPU time of ``fit`` in single-threaded mode, the least of several interleaved
+repeats, as a multiple of scikit-learn's ``LogisticRegression()`` on the same rows, and the growth of the peak memory of
+the process during the first fit. Finished cases are kept in a file, so an interrupted run can be continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+import rocmax
+from benchmarks._shared.data import load_real, synthetic
+from benchmarks._shared.results import RESULTS, cpu_time, markdown, publish
+from rocmax.losses import PartialAUCTight
+from rocmax.operators import as_operator
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import SmoothedNewton
+
+STORE = RESULTS / "scale_speed.jsonl"
+TOL, C = 1e-3, 100.0
+SIZES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)
+HEADER = ("data", "fit", "CPU s", "x LR", "goal", "passes", "gap", "bytes a row", "")
+
+# Multiples of the time of logistic regression that each fit should not exceed: solver on its own, then estimators.
+WINDOWS = {"[0, 1]": (0.0, 1.0), "[0, 0.1]": (0.0, 0.1), "[0.02, 0.05]": (0.02, 0.05)}
+SOLVER_GOALS = {
+    "synthetic 1e5": {"[0, 1]": 1.0, "[0, 0.1]": 1.0},
+    "synthetic 1e6": {"[0, 1]": 0.5, "[0, 0.1]": 0.5, "[0.02, 0.05]": 1.0},
+    "shifted 1e6": {"[0, 1]": 1.0, "[0, 0.1]": 1.0},
+    "ijcnn1": {"[0, 1]": 1.0, "[0, 0.1]": 1.0},
+    "a9a": {"[0, 1]": 1.0},
+    "letter": {"[0, 1]": 1.0, "[0, 0.1]": 1.0},
+    "cod-rna": {"[0, 1]": 1.0, "[0, 0.1]": 1.0},
+}
+ESTIMATORS: dict[str, tuple[Callable[[], Any], float]] = {
+    "AUCClassifier(C=100)": (lambda: rocmax.AUCClassifier(C=C), 1.5),
+    "PartialAUCClassifier(max_fpr=0.05)": (lambda: rocmax.PartialAUCClassifier(max_fpr=0.05), 4.0),
+    "PartialAUCClassifier(max_fpr=0.05, loss='tight', C=100)": (
+        lambda: rocmax.PartialAUCClassifier(max_fpr=0.05, loss="tight", C=C),
+        5.0,
+    ),
+}
+
+
+def shifted(n_rows: int, n_features: int, positives: float, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return two Gaussian classes with equal isotropic covariance; the AUC of the best linear score is 0.86."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_features), dtype=dtype)
+    y = rng.random(n_rows) < positives
+    X[y] += dtype(1.5 / np.sqrt(n_features))
+    return X, y.astype(np.int64)
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    if name.startswith("float32"):
+        return shifted(int(float(name.split()[1])), 20, 0.05, np.float32)
+    if name == "shifted 1e6":
+        return shifted(1_000_000, 50, 0.09, np.float64)
+    if name.startswith("synthetic"):
+        data = synthetic(1_000_000, 50) if name.endswith("1e6") else synthetic(100_000, 100)
+    else:
+        data = load_real(name)
+        if data is None:
+            raise SystemExit(f"no file of {name}")
+    return data.X, data.y
+
+
+def fit_of(name: str, fit: str, X: np.ndarray, y: np.ndarray) -> Callable[[], tuple[int, float, bool]]:
+    """Return a call that fits once and returns passes, relative gap and whether the weights are zero."""
+    if fit in WINDOWS:
+
+        def solve() -> tuple[int, float, bool]:
+            loss = PartialAUCTight(*WINDOWS[fit]).bind(y)
+            result = SmoothedNewton(TOL, 100).solve(as_operator(X), loss, SquaredL2(C))
+            return result.trace[-1].passes, result.gap / result.objective, not result.w.any()
+
+        return solve
+
+    def estimate() -> tuple[int, float, bool]:
+        model = ESTIMATORS[fit][0]().fit(X, y)
+        return model.trace_[-1].passes, float(model.dual_gap_ / model.objective_), not model.coef_.any()
+
+    return estimate
+
+
+def measure(name: str, fit: str) -> dict[str, Any]:
+    """Measure one case in this process."""
+    warnings.simplefilter("ignore")
+    X, y = load(name)
+    rocmax.AUCClassifier().fit(X[:500], np.arange(500) % 2)
+    LogisticRegression().fit(X[:500], np.arange(500) % 2)
+    call, before = fit_of(name, fit, X, y), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    spent, found = cpu_time(call)
+    memory = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / y.size
+    logistic = cpu_time(lambda: LogisticRegression().fit(X, y))[0]
+    repeats = int(np.clip(5.0 / (spent + logistic), 0, 6))
+    for _ in range(repeats):
+        logistic = min(logistic, cpu_time(lambda: LogisticRegression().fit(X, y))[0])
+        spent = min(spent, cpu_time(call)[0])
+    passes, gap, zero = found
+    return {
+        "data": name,
+        "fit": fit,
+        "rows": y.size,
+        "seconds": spent,
+        "logistic": logistic,
+        "passes": passes,
+        "gap": gap,
+        "zero": zero,
+        "memory": memory,
+    }
+
+
+def cases(sizes: tuple[int, ...]) -> list[tuple[str, str]]:
+    solver = [(name, fit) for name, goals in SOLVER_GOALS.items() for fit in goals]
+    return solver + [(f"float32 {size:.0e}".replace("e+0", "e"), fit) for size in sizes for fit in ESTIMATORS]
+
+
+def goal(row: dict[str, Any]) -> float:
+    return SOLVER_GOALS[row["data"]][row["fit"]] if row["fit"] in WINDOWS else ESTIMATORS[row["fit"]][1]
+
+
+def describe(row: dict[str, Any]) -> tuple[str, ...]:
+    ratio = row["seconds"] / row["logistic"]
+    verdict = "PASS" if ratio <= goal(row) and not row["gap"] > TOL else "FAIL"
+    gap = "none" if np.isnan(row["gap"]) else f"{row['gap']:.1e}"
+    note = f"{verdict}, collapsed: w = 0" if row["zero"] else verdict
+    cells = (row["data"], row["fit"], f"{row['seconds']:.3f}", f"{ratio:.2f}", f"{goal(row):g}")
+    return (*cells, str(row["passes"]), gap, f"{row['memory']:.0f}", note)
+
+
+def growth(rows: list[dict[str, Any]]) -> str:
+    """Return the slope of the logarithm of the time against that of the number of rows, for each estimator."""
+    lines = []
+    for fit in ESTIMATORS:
+        of_fit = [row for row in rows if row["fit"] == fit]
+        if len(of_fit) > 1:
+            slope = np.polyfit(*(np.log([row[key] for row in of_fit]) for key in ("rows", "seconds")), 1)[0]
+            lines.append(f"- {fit}: {slope:.2f} (goal: at most 1.05)")
+    return "\n".join(["## Slope of log time against log rows", "", *lines])
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sets only; nothing is kept")
+    parser.add_argument("--case", nargs=2, metavar=("DATA", "FIT"), help="measure one case and print it as JSON")
+    args = parser.parse_args(argv)
+    if args.case:
+        print(json.dumps(measure(*args.case)))
+        return
+    stored = STORE.read_text(encoding="utf-8").splitlines() if STORE.exists() and not args.quick else []
+    rows = [json.loads(line) for line in stored]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    wanted = [("letter", "[0, 1]"), *cases(SIZES[:1])[-3:]] if args.quick else cases(SIZES)
+    for case in wanted:
+        if any((row["data"], row["fit"]) == case for row in rows):
+            continue
+        command = [sys.executable, "-m", "benchmarks.solvers.scale_speed", "--case", *case]
+        done = subprocess.run(command, env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True, check=True)
+        rows.append(json.loads(done.stdout.splitlines()[-1]))
+        print(describe(rows[-1]), flush=True)
+        if not args.quick:
+            with STORE.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+    sections = [markdown(HEADER, map(describe, rows)), growth(rows)]
+    publish("scale_speed", "Time and memory as the number of rows grows", sections, args.quick)
+
+
+if __name__ == "__main__":
+    main()
