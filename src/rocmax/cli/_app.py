@@ -29,7 +29,7 @@ from rocmax.cli._options import (
     tables,
 )
 from rocmax.cli._plan import show_plan
-from rocmax.cli._results import comparison_rows, interval, show_fit, title
+from rocmax.cli._results import interval, show_comparison, show_fit, title
 from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, stages, task_name, working
 from rocmax.cli._summary import show_summary
 
@@ -334,9 +334,7 @@ def compare(
     if json:
         show_json({"columns": [c.to_dict() for c in found.columns], "models": found.to_dict()})
         return
-    how = "each model tuned on the training rows" if tune else "no model tuned"
-    say(f"{found.measure} of class {found.positive!r}, {splits} splits, {how}")
-    show_table(["model", "mean", "standard error", "p against the best", "seconds"], comparison_rows(found.table))
+    show_comparison(found, splits, tune)
 
 
 @app.command()

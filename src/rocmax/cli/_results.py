@@ -53,8 +53,14 @@ def _family_row(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def comparison_rows(table: Any) -> list[list[str]]:
-    """Return the rows of the table of a comparison as text."""
+def show_comparison(found: Any, splits: int, tune: bool) -> None:
+    """Print the result of a comparison."""
+    how = "each model tuned on the training rows" if tune else "no model tuned"
+    say(f"{found.measure} of class {found.positive!r}, {splits} splits, {how}")
+    show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
+
+
+def _comparison_rows(table: Any) -> list[list[str]]:
     return [
         [
             str(name),

@@ -204,12 +204,11 @@ def compare_models(
     )
     if on_plan is not None:
         on_plan(training.plan)
+    families, left_out = families_for(training.kinds)
     if models is None:
-        families, left_out = families_for(training.kinds)
-        names, notes = [*families, "logistic"], [*training.notes, *left_out]
-    else:
-        notes = [*training.notes, *(families_for(training.kinds)[1] if "auto" in names and tune else ())]
-    notes += split_notes(n_splits)
+        names = [*families, "logistic"]
+    compared = models is None or ("auto" in names and tune)
+    notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits)]
     for name in names:
         check_table(name, training.kinds)
     tell = notify or (lambda note: None)

@@ -104,8 +104,7 @@ def read_training(
     check_columns(source.name, [target, *declared.names, *grouped], source.columns)
     unwanted = {target, *declared.drop, *declared.id, *grouped}
     features = [name for name in source.columns if name not in unwanted]
-    known = set(declared.names)
-    codes = source.zero_led([name for name in features if name not in known])
+    codes = source.zero_led([name for name in features if name not in declared.names])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
     X, y = source.read(
         target=target,
@@ -114,7 +113,6 @@ def read_training(
         max_bytes=reading.max_bytes,
         skip_unlabelled=reading.skip_unlabelled,
     )
-    groups = None if group is None else _groups(source.name, X[group])
     planned = plan_values(X[features], source, declared, codes)
     frame, kinds, dates = _features(planned.values, planned.columns)
     if not kinds:
@@ -125,7 +123,7 @@ def read_training(
     return Training(
         frame,
         make_target(y, positive, f"column {target!r}"),
-        groups,
+        None if group is None else _groups(source.name, X[group]),
         kinds,
         notes,
         [*planned.columns, *not_read(declared, group)],
