@@ -20,7 +20,8 @@ _SLOW = 3
 _ROUGH_ITERATIONS = 3
 _ROUGH_GAP = 0.02
 # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
-_MANY_ROWS = 50_000
+# A loss with kinks needs more rows: parts of the rows have few negatives in the window.
+_MANY_ROWS, _MANY_ROWS_WITH_KINKS = 15_000, 50_000
 _SUBSAMPLE = 0.1
 _SUBSAMPLE_TOL = 1e-2
 _SUBSAMPLE_ITERATIONS = 8
@@ -42,9 +43,9 @@ class SmoothedNewton(Parameters):
     steps make little progress, as on small samples on which the loss is piecewise linear with few pieces, they
     alternate with steps towards the minimiser of the cuts.
 
-    From 50,000 rows on, a loss that supports it is computed from bins, see :class:`~rocmax.losses.Binned`, and without
-    ``w0`` the run starts from an approximate solution on a tenth of the rows, whose passes are not counted. The gap
-    remains a bound for the exact problem.
+    From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
+    :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
+    rows, whose passes are not counted. The gap remains a bound for the exact problem.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class SmoothedNewton(Parameters):
 
     def _binned(self, loss: BoundLoss) -> BoundLoss | None:
         """Return a large loss on bins; the relative error of 2048 bins is about 1e-5 and falls with their square."""
-        if loss.n_samples < _MANY_ROWS:
+        if loss.n_samples < (_MANY_ROWS_WITH_KINKS if loss.has_kinks else _MANY_ROWS):
             return None
         return loss.binned(2 ** int(np.clip(np.ceil(np.log2(64 / np.sqrt(self.tol))), 10, 13)))
 
