@@ -1,11 +1,9 @@
-"""Fits on a real cluster of two processes: the local result, lost workers, checkpoints and bad input."""
+"""Fits on a real cluster of two processes: the local result, checkpoints and bad input."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import pickle
-import signal
 import tracemalloc
 
 import numpy as np
@@ -127,27 +125,6 @@ def test_chunkings_weights_sparse_chunks_and_frames(client, rows):
     assert model.feature_names_in_.tolist() == names
     assert model.predict(table[names]).compute().shape == (N,)
     np.testing.assert_allclose(found, expected, rtol=2e-3)
-
-
-def worker_pids(client):
-    return list(client.run(os.getpid).values())
-
-
-def test_workers_are_killed_three_times(client, files, monkeypatch):
-    undisturbed = DaskPartialAUCClassifier(**TIGHT).fit(*files)
-    run, killed = DaskShards.run, []
-
-    def run_and_kill(self, recipes, drop, method, *args):
-        if self.rounds in (4, 8, 12):
-            killed.append(worker_pids(client)[0])
-            os.kill(killed[-1], signal.SIGKILL)
-        return run(self, recipes, drop, method, *args)
-
-    monkeypatch.setattr(DaskShards, "run", run_and_kill)
-    found = DaskPartialAUCClassifier(**TIGHT).fit(*files)
-    assert len(killed) == 3
-    assert found.objective_ == pytest.approx(undisturbed.objective_, rel=1e-6)
-    np.testing.assert_allclose(found.coef_, undisturbed.coef_, rtol=1e-3)
 
 
 def test_a_checkpoint_continues(client, rows, files, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rocmax._packages import need
-from rocmax.backends.dask.partitions import LoadedPart
+from rocmax.backends.dask.partitions import LoadedPart, load
 from rocmax.data import DataError
 from rocmax.data.rows import MemoryRows
 from rocmax.sharded.shard import Part, Recipe, Shard
@@ -94,8 +94,8 @@ class DaskShards:
     ----------
     client : distributed.Client
         Client of the cluster.
-    parts : list of Delayed
-        The partitions, see :func:`~rocmax.backends.dask.partitions.split`.
+    parts : list of tuple
+        The partitions, see :func:`~rocmax.backends.dask.partitions.pieces`.
     timeout : float
         Seconds for which a worker is awaited if there is none.
 
@@ -105,7 +105,7 @@ class DaskShards:
         Number of requests.
     """
 
-    def __init__(self, client: Any, parts: list[Any], timeout: float) -> None:
+    def __init__(self, client: Any, parts: list[tuple[Any, Any, Any]], timeout: float) -> None:
         self._client, self._parts, self._timeout = client, parts, timeout
         self._shards: dict[Any, _Placed] = {}
         self._prepared: tuple[Any, dict[int, int]] | None = None
@@ -180,26 +180,32 @@ class DaskShards:
         self._client.cancel([place.future for place in placed], force=True)
         numbers = sorted(number for place in placed for number in place.numbers)
         used = {place.worker for place in self._shards.values()}
+        # A lost worker can be listed for some time.
+        gone = {place.worker for place in placed}
         began = time.monotonic()
         while True:
             workers = self._workers()
-            new = [worker for worker in workers if worker not in used]
+            others = [worker for worker in workers if worker not in gone]
+            new = [worker for worker in others if worker not in used]
             if new or time.monotonic() - began > _GRACE:
                 break
             time.sleep(0.1)
-        chosen = new or workers
+        chosen = new or others or workers
         _check_packages(self._client, chosen)
-        groups = np.array_split(np.array(numbers), len(chosen))
-        self._place({worker: group.tolist() for worker, group in zip(chosen, groups, strict=True) if group.size})
+        divided = np.array_split(np.array(numbers), len(chosen))
+        groups = {worker: group.tolist() for worker, group in zip(chosen, divided, strict=True) if group.size}
+        self._place(groups, again=True)
 
-    def _place(self, groups: dict[str, list[int]]) -> None:
+    def _place(self, groups: dict[str, list[int]], again: bool = False) -> None:
         """Load partitions on workers, and make an actor for each worker."""
         wait = need("distributed").wait
         futures = {
-            worker: self._client.compute([self._parts[i] for i in numbers], workers=[worker], allow_other_workers=False)
+            worker: self._client.compute(
+                [load(i, self._parts[i], again) for i in numbers], workers=[worker], allow_other_workers=False
+            )
             for worker, numbers in groups.items()
         }
-        again: list[int] = []
+        failed: list[int] = []
         for worker, numbers in groups.items():
             while True:
                 try:
@@ -210,7 +216,7 @@ class DaskShards:
                         break
             if worker not in self._client.nthreads():
                 self._client.cancel(futures[worker], force=True)
-                again += numbers
+                failed += numbers
                 continue
             self._raise_errors(numbers, futures[worker])
             made = self._client.submit(
@@ -222,13 +228,14 @@ class DaskShards:
                     self._result(actor.prepare(*self._prepared), worker)
             except (OSError, RuntimeError, TimeoutError, _LostError):
                 self._client.cancel([made, *futures[worker]], force=True)
-                again += numbers
+                failed += numbers
                 continue
             self._shards[actor] = _Placed(worker, numbers, made)
-        if again:
+        if failed:
             workers = self._workers()
-            divided = np.array_split(np.array(again), len(workers))
-            self._place({worker: group.tolist() for worker, group in zip(workers, divided, strict=True) if group.size})
+            divided = np.array_split(np.array(failed), len(workers))
+            groups = {worker: group.tolist() for worker, group in zip(workers, divided, strict=True) if group.size}
+            self._place(groups, again=True)
 
     def _raise_errors(self, numbers: list[int], futures: list[Any]) -> None:
         for number, future in zip(numbers, futures, strict=True):

@@ -17,7 +17,7 @@ from rocmax._typing import Array
 from rocmax._validate import check_number, positive_index
 from rocmax.backends.dask.actors import DaskShards, PartFacts
 from rocmax.backends.dask.metrics import partial_auc_score
-from rocmax.backends.dask.partitions import split, warn_if_in_memory
+from rocmax.backends.dask.partitions import pieces, warn_if_in_memory
 from rocmax.data import DataError
 from rocmax.estimators.linear.checkpoint import Checkpoint
 from rocmax.estimators.linear.sharded import ShardedSet, fit_shards
@@ -70,7 +70,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         local._check_parameters()
         check_number("sample_rows", self.sample_rows, above=0, integer=True)
         check_number("timeout", self.timeout, above=0.0)
-        parts = split(X, y, sample_weight)
+        parts = pieces(X, y, sample_weight)
         client = self._client()
         warn_if_in_memory(X, y, sample_weight)
         shards = DaskShards(client, parts, self.timeout)

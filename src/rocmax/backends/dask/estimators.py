@@ -12,8 +12,8 @@ class DaskAUCClassifier(DaskLinear):
     r"""Linear classifier that maximizes the area under the ROC curve, fitted on a dask cluster.
 
     The problem, the solver and the certificate are those of :class:`~rocmax.AUCClassifier`. Each worker keeps its rows
-    and their scores; the driver exchanges weights, gradients and histograms of scores with the workers. A worker that
-    is lost during the fit is replaced: its partitions are read again and the interrupted step is repeated.
+    and their scores; the driver exchanges weights, gradients and histograms of scores with the workers. The
+    partitions of a worker that is lost during the fit are assigned to other workers; this is experimental.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any, NamedTuple
 
@@ -25,7 +26,23 @@ class LoadedPart(NamedTuple):
 
 
 def split(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
-    """Return one delayed :class:`LoadedPart` per partition of dask collections.
+    """Return one delayed :class:`LoadedPart` per partition of dask collections; parameters as in :func:`pieces`."""
+    return [load(number, piece) for number, piece in enumerate(pieces(X, y, sample_weight))]
+
+
+def load(number: int, piece: tuple[Any, Any, Any], again: bool = False) -> Any:
+    """Return a delayed :class:`LoadedPart`.
+
+    With ``again``, all its tasks have new names: the scheduler may still assign the old ones to a lost worker.
+    """
+    if again:
+        clone = importlib.import_module("dask.graph_manipulation").clone
+        piece = tuple(None if value is None else clone(value) for value in piece)  # type: ignore[assignment]
+    return need("dask").delayed(load_part, pure=False)(number, *piece)
+
+
+def pieces(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+    """Return delayed rows, labels and weights of each partition of dask collections.
 
     Parameters
     ----------
@@ -36,14 +53,12 @@ def split(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     sample_weight : dask Array or Series, default=None
         Weights, with the partitions of ``X``.
     """
-    delayed = need("dask").delayed
     rows, labels = _blocks("X", X, 2), _blocks("y", y, 1)
     weights = [None] * len(rows) if sample_weight is None else _blocks("sample_weight", sample_weight, 1)
     for name, blocks in (("y", labels), ("sample_weight", weights)):
         if len(blocks) != len(rows):
             raise ValueError(f"{name} must have the {len(rows)} partitions of X; got {len(blocks)}")
-    load = delayed(load_part, pure=False)
-    return [load(number, *parts) for number, parts in enumerate(zip(rows, labels, weights, strict=True))]
+    return list(zip(rows, labels, weights, strict=True))
 
 
 def warn_if_in_memory(*collections: Any) -> None:
