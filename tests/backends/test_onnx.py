@@ -28,7 +28,7 @@ def fitted(X, labels, positive, name, window):
     training = Training(X, make_target(labels, positive), None, kinds)
     settings = FitSettings(window, "partial_auc", name, None, 0.3, 0, tune=False)
     found = fit_rows(training, settings)
-    return found.model, make_facts(training, settings, "label", found, False)
+    return found.model, make_facts(training, settings, "label", found)
 
 
 def feed(X, features):
