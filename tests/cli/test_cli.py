@@ -117,7 +117,7 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     lines = (folder / "store.jsonl").read_text().splitlines()
     assert len(lines) == 8
     again = json.loads(run(*command, "--json").stdout)
-    assert {entry["model"]: entry["mean"] for entry in again} == pytest.approx(table["mean"].to_dict())
+    assert {entry["model"]: entry["mean"] for entry in again["models"]} == pytest.approx(table["mean"].to_dict())
     assert (folder / "store.jsonl").read_text().splitlines() == lines
 
 
@@ -163,10 +163,12 @@ def test_tuning_pays(tmp_path):
 
 
 def test_too_few_rows_to_tune(tmp_path):
-    rows = [f"{i},{i % 2}" for i in range(4)] + ["9,0"] * 40
+    rows = [f"{i}.5,{i % 2}" for i in range(4)] + ["9,0"] * 40
     (tmp_path / "a.csv").write_text("x,label\n" + "\n".join(rows * 2) + "\n")
     run("fit", tmp_path / "a.csv", "--target", "label", "--test-size", "0.5", "--out", tmp_path / "m")
-    (tmp_path / "a.csv").write_text("x,g,label\n" + "\n".join(f"{i},{i % 4 // 2},{i % 2}" for i in range(40)) + "\n")
+    (tmp_path / "a.csv").write_text(
+        "x,g,label\n" + "\n".join(f"{i * 7 % 13}.5,{i % 4 // 2},{i % 2}" for i in range(40)) + "\n"
+    )
     options = ["--target", "label", "--group", "g", "--test-size", "0.5", "--out", tmp_path / "m"]
     done = run("fit", tmp_path / "a.csv", *options)
     assert "not tuned: one class has too few rows or groups for cross-validation" in done.stderr
@@ -204,7 +206,7 @@ def test_confidence_and_too_few_negatives(folder, fitted):
     )
     assert 0 < about["violation_bound"] <= 0.1
     plain = json.loads(run("fit", folder / "train.csv", *FIT, *LINEAR, "--out", folder / "p.rocmax", "--json").stdout)
-    assert about["threshold"] > plain["threshold"]
+    assert about["offset"] > plain["offset"]
     done = run(
         "fit", folder / "train.csv", *FIT[:-4], "--max-fpr", "0.001", "--confidence", "0.95", "--out", out, code=1
     )

@@ -53,7 +53,7 @@ def test_the_name_of_a_fit_in_a_comparison():
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (["fit", "--out", "m.rocmax", "--model", "logistic"], "tuning logistic: fit"),
+        (["fit", "--out", "m.rocmax", "--model", "logistic"], "held-out rows"),
         (["compare", "--models", "logistic,auc", "--splits", "6"], "split 1 of 6"),
     ],
 )

@@ -93,7 +93,7 @@ ESTIMATORS = [
 
 def expected_failures(estimator):
     """Return the checks that must fail: one of them requires a threshold of 0.5."""
-    if isinstance(estimator, FPRThresholdClassifier) and hasattr(estimator, "predict_proba"):
+    if isinstance(estimator, FPRThresholdClassifier | TPRThresholdClassifier) and hasattr(estimator, "predict_proba"):
         return {"check_classifiers_train": "the threshold is not 0.5"}
     return {}
 

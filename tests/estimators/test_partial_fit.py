@@ -21,13 +21,13 @@ every_stream = pytest.mark.parametrize("name", STREAMS)
 # Other values, all valid by themselves, for parameters that the state of a stream depends on.
 FIXED = {
     "MiniBatchClassifier": {
-        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "k": 0.3, "beta": 3.0, "batch_size": 7,
+        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "min_tpr": 0.1, "k": 0.3, "beta": 3.0, "batch_size": 7,
         "reservoir_size": 30, "learning_rate": 5.0, "radius": 0.1, "average": "uniform", "fit_intercept": False,
         "positives": "fixed", "pos_label": "fraud",
     },
     "FollowTheLeaderClassifier": {
-        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "k": 0.3, "beta": 3.0, "radius": 3.0, "average": True,
-        "pos_label": "fraud",
+        "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "min_tpr": 0.1, "k": 0.3, "beta": 3.0,
+        "radius": 3.0, "average": True, "pos_label": "fraud",
     },
     "PSAMClassifier": {
         "alpha": 10.0, "t0": 3.0, "rskip": 2, "askip": 2, "average": False, "buffer_size": 5, "pos_label": "fraud",

@@ -122,7 +122,7 @@ def test_the_commands(table, tmp_path):
     def invoke(*args, code=0):
         done = CliRunner().invoke(app, [str(arg) for arg in args])
         assert done.exit_code == code, done.output
-        return done.output
+        return done.stdout if "--json" in args else done.output
 
     fit = ["fit", tmp_path / "t.csv", *FLAGS, "--model", "linear", "--no-tune", "--out", tmp_path / "m.rocmax"]
     text = invoke(*fit, "--min-tpr", "0.8")

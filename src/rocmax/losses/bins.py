@@ -163,9 +163,9 @@ class Bins:
     >>> scores, positive = np.array([0.0, 0.5, 1.0, 2.0]), np.array([False, False, True, True])
     >>> bins = Bins.count(ScoreGrid.covering(scores, n_bins=2), scores, positive)
     >>> bins.weight
-    array([2., 0., 0., 2.])
+    array([2., 0., 1., 1.])
     >>> bins.minorant(PairwiseHinge().bind)[0], bins.upper_bound(PairwiseHinge().bind)
-    (0.0, 0.25)
+    (0.125, 0.125)
     >>> PairwiseHinge().bind(positive).value_and_gradient(scores)[0]
     0.125
     """
@@ -276,7 +276,7 @@ class Bins:
             At most the loss at the scores.
         coefficients : ndarray of shape (2 * n_bins,)
             Coefficient per unit of weight of the rows in each bin. With the coefficients ``c`` of the rows, see
-            :func:`row_coefficients`, ``value + c @ (s - scores) <= loss(s)`` for all ``s``.
+            ``row_coefficients``, ``value + c @ (s - scores) <= loss(s)`` for all ``s``.
         """
         scores, positive, weight = self.rows
         value, coefficients = _evaluated(bind(positive, weight), scores, width)

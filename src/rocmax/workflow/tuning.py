@@ -289,7 +289,9 @@ def fit_tuned(
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = dense_if_small(table.fit_transform(X))
     with while_searching or nullcontext():
-        search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False).fit(rows, labels)
+        search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False, error_score="raise").fit(
+            rows, labels
+        )
     classifier.set_params(**search.best_params_).fit(rows, labels)
     facts = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
     by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
