@@ -77,6 +77,32 @@ def test_a_fit_needs_no_plots_and_no_optional_package():
     assert loaded_after(code) & optional == set()
 
 
+SAVE = "import rocmax, tempfile, pathlib\nmodel = rocmax.AUCClassifier().fit([[0], [1]], [0, 1])\n"
+SAVE += "rocmax.save(model, pathlib.Path(tempfile.mkdtemp(), 'model.rocmax'))"
+
+
+def test_saving_a_model_loads_no_array_library():
+    pytest.importorskip("skops")
+    assert loaded_after(SAVE) & {"torch", "dask", "cupy"} == set()
+
+
+def test_the_list_of_trusted_estimators_is_that_of_a_plain_import():
+    pytest.importorskip("skops")
+    ask = "from skops.io._trusted_types import SKLEARN_ESTIMATOR_TYPE_NAMES as names; print(sorted(names))"
+    lists = [
+        subprocess.run([sys.executable, "-c", f"{first}\n{ask}"], capture_output=True, text=True, check=True).stdout
+        for first in (SAVE, "")
+    ]
+    assert lists[0] == lists[1]
+    assert "LogisticRegression" in lists[0]
+
+
+def test_other_imports_are_as_before_after_a_model_was_saved():
+    pytest.importorskip("skops")
+    pytest.importorskip("torch")
+    assert "torch" in loaded_after(f"{SAVE}\nimport sklearn.externals.array_api_compat.torch")
+
+
 def test_loops_are_loaded_when_a_stochastic_model_is_fitted_and_not_before():
     made = "from rocmax import KMeansNystroem, PSAMClassifier\nmodel = PSAMClassifier()"
     assert loaded_after(made) & {"numba", "llvmlite"} == set()

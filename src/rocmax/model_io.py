@@ -19,7 +19,7 @@ from scipy import sparse
 import rocmax
 from rocmax._atomic import write_file
 from rocmax._decompression import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
-from rocmax._packages import need
+from rocmax._packages import need, without_array_libraries
 from rocmax._public import set_public_module
 
 # Increased when older files can no longer be read.
@@ -274,9 +274,8 @@ def _is_ours(name: str) -> bool:
 
 def _skops() -> Any:
     need("skops")
-    import skops.io
-
-    return skops.io
+    with without_array_libraries():
+        return importlib.import_module("skops.io")
 
 
 set_public_module("rocmax", globals(), ("load", "save"))
