@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 
 
 def cpu_time(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -18,6 +22,15 @@ def cpu_time(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.process_time()
     result = call()
     return time.process_time() - start, result
+
+
+def command_cpu_time(*args: Any) -> float:
+    """Run a command of rocmax on one thread; return the CPU seconds that it and its children took."""
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([ROCMAX, *map(str, args)], check=True, capture_output=True, env={**os.environ, **one_thread})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def interleaved(calls: dict[Any, Callable[[], Any]], repeats: int) -> dict[Any, float]:

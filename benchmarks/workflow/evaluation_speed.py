@@ -1,26 +1,22 @@
-"""CPU seconds of `evaluate` and of `report` with two models on large tables, whole commands.
+"""CPU seconds of `evaluate` and of `report` with two models on large tables, whole commands, and the reports' size.
 
 ``python -m benchmarks.workflow.evaluation_speed [--rows 100000 1000000]`` writes
-benchmarks/results/evaluation_speed.md. The
-tables have four features, 5 % positives and hardly any ties; the models are fitted to 20,000 rows for FPR <= 5 %.
+benchmarks/results/evaluation_speed.md. The tables have four features, 5 % positives and hardly any ties; the models are
+fitted to 20,000 rows for FPR <= 5 %.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks._shared.results import machine, markdown
+from benchmarks._shared.results import command_cpu_time, machine, markdown
 
 OUT = Path(__file__).parents[1] / "results" / "evaluation_speed.md"
-ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 MODELS = ("linear", "logistic")
 
 
@@ -28,14 +24,6 @@ def write_table(path, n_rows, rng):
     y = rng.random(n_rows) < 0.05
     X = rng.normal(size=(n_rows, 4)) + np.outer(y, [1.5, 0.8, 0.0, 0.0])
     pd.DataFrame(X.round(5), columns=list("abcd")).assign(label=y.astype(int)).to_csv(path, index=False)
-
-
-def cpu_seconds(*args):
-    """Run a command; return what it and its children took."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([ROCMAX, *map(str, args)], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main():
@@ -50,18 +38,19 @@ def main():
         models = [folder / f"{kind}.rocmax" for kind in MODELS]
         for kind, model in zip(MODELS, models, strict=True):
             options = ["--target", "label", "--positive", "1", "--max-fpr", "0.05", "--no-tune", "--model", kind]
-            cpu_seconds("fit", folder / "train.csv", *options, "--out", model)
+            command_cpu_time("fit", folder / "train.csv", *options, "--out", model)
         for size in sizes:
             write_table(folder / "test.csv", size, rng)
-            one = cpu_seconds("evaluate", models[0], folder / "test.csv")
-            two = cpu_seconds("report", *models, folder / "test.csv", "--out", folder / "page.html")
-            rows.append([f"{size:,}", f"{one:.1f}", f"{two:.1f}"])
-    table = markdown(["rows", "`rocmax evaluate`", "`rocmax report`, two models"], rows)
+            one = command_cpu_time("evaluate", models[0], folder / "test.csv")
+            two = command_cpu_time("report", *models, folder / "test.csv", "--out", folder / "page.html")
+            kilobytes = (folder / "page.html").stat().st_size / 1000
+            rows.append([f"{size:,}", f"{one:.1f}", f"{two:.1f}", f"{kilobytes:.0f}"])
+    table = markdown(["rows", "`rocmax evaluate`", "`rocmax report`, two models", "size of the report, kB"], rows)
     text = f"""# CPU seconds of an evaluation
 
-`python -m benchmarks.workflow.evaluation_speed --rows {" ".join(map(str, sizes))}`: one run of each whole command:
-the start
-of the program, reading, scoring, four measures with intervals from 1,000 resamples; the report has paired tests, too.
+`python -m benchmarks.workflow.evaluation_speed --rows {" ".join(map(str, sizes))}`: one run of each whole command,
+on one thread: the start of the program, reading, scoring, four measures with intervals from 1,000 resamples; the report
+has paired tests, too.
 
 {machine()}
 

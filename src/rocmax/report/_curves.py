@@ -22,19 +22,22 @@ LABEL_LENGTH = 28
 FPR, TPR = "False-positive rate (%)", "True-positive rate (%)"
 
 
+Band = tuple[Array, Array]
+
+
 def roc_plots(models: list[RankedModel], data: TestData) -> list[tuple[Axes, dict[str, Any]]]:
     """Return the axes and the content of the plot of the whole ROC curve, and of its range if there is one."""
     shaded = (*data.window, data.min_tpr, 1.0) if _has_range(data) else None
-    plots = [_roc_plot(Axes("Whole curve", FPR, TPR, shaded=shaded), models, data)]
+    panels = [Axes("Whole curve", FPR, TPR, shaded=shaded)]
+    bands = [_bands(model, data, _grids(data)) for model in models]
     if _has_range(data):
-        grid = np.linspace(*data.window, N_GRID)
-        bands = [_band(model, data, grid) for model in models]
-        low = min(float(band[0].min()) for band in bands)
-        high = max(float(band[1].max()) for band in bands)
+        low = min(float(in_range[0].min()) for _, in_range in bands)
+        high = max(float(in_range[1].max()) for _, in_range in bands)
         heights = (data.min_tpr, 1.0) if data.min_tpr > 0 else _fitting(low, high)
-        axes = Axes("Range of interest", FPR, TPR, data.window, heights)
-        plots.append(_roc_plot(axes, models, data))
-    return plots
+        panels.append(Axes("Range of interest", FPR, TPR, data.window, heights))
+    return [
+        _roc_plot(axes, models, list(of_axes)) for axes, of_axes in zip(panels, zip(*bands, strict=True), strict=True)
+    ]
 
 
 def precision_recall_plot(models: list[RankedModel], data: TestData) -> dict[str, Any]:
@@ -98,12 +101,12 @@ def _fitting(low: float, high: float) -> tuple[float, float]:
     return (bottom, top) if top - bottom >= 0.2 - 1e-9 else (max(0.0, top - 0.2), max(top, 0.2))
 
 
-def _roc_plot(axes: Axes, models: list[RankedModel], data: TestData) -> tuple[Axes, dict[str, Any]]:
+def _roc_plot(axes: Axes, models: list[RankedModel], limits: list[Band]) -> tuple[Axes, dict[str, Any]]:
     grid = np.linspace(*axes.x_range, N_GRID)
     lines, bands, ends_at, floor = [], [], [], axes.y_range[0]
     for number, model in enumerate(models):
         curve = model.blocks.curve()
-        low, high = _band(model, data, grid)
+        low, high = limits[number]
         band = axes.area(grid, np.maximum(low, floor), np.maximum(high, floor))
         bands.append({"d": band, "color": number % len(DASHES)})
         fpr, tpr = curve.fp / curve.n, curve.tp / curve.m
@@ -133,15 +136,23 @@ def _above(x: Array, y: Array, floor: float) -> tuple[Array, Array]:
     return np.append(entry, x[first:]), np.append(floor, y[first:])
 
 
-def _band(model: RankedModel, data: TestData, grid: Array) -> tuple[Array, Array]:
-    """Return a pointwise 95 % confidence band of the true-positive rate, by a stratified bootstrap."""
+def _grids(data: TestData) -> list[Array]:
+    """Return the false-positive rates of the bands: over the whole curve, and over the range if there is one."""
+    ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
+    return [np.linspace(*ends, N_GRID) for ends in ranges]
+
+
+def _bands(model: RankedModel, data: TestData, grids: list[Array]) -> list[Band]:
+    """Return pointwise 95 % confidence bands of the true-positive rate, by one stratified bootstrap for all grids."""
     rng = np.random.default_rng(data.seed)
-    found = np.empty((N_BAND_RESAMPLES, grid.size))
+    places = np.concatenate(grids)
+    found = np.empty((N_BAND_RESAMPLES, places.size))
     for row, resample in zip(found, resamples(model.blocks, N_BAND_RESAMPLES, rng), strict=True):
         fp, tp = resample.curve()
-        row[:] = np.interp(grid, fp / fp[-1], tp / tp[-1])
+        row[:] = np.interp(places, fp / fp[-1], tp / tp[-1])
     low, high = np.quantile(found, [0.025, 0.975], axis=0)
-    return low, high
+    ends = np.cumsum([grid.size for grid in grids])[:-1]
+    return list(zip(np.split(low, ends), np.split(high, ends), strict=True))
 
 
 def _line(axes: Axes, model: RankedModel, number: int, x: Array, y: Array) -> dict[str, Any]:
