@@ -61,9 +61,6 @@ for name, values in scores.items():
 
 figure, axes = plt.subplots(1, 3, figsize=(15, 5.4), layout="constrained")
 for ax, (name, limits) in zip(axes, corners.items(), strict=True):
-    display = PartialROCDisplay.from_predictions(y_test, scores, n_resamples=0, inset=False, ax=ax, **limits)
-    for line, values in zip(display.lines_, scores.values(), strict=True):
-        line.set_label(f"{line.get_label()}: {partial_auc_score(y_test, values, **limits):.3f}")
-    ax.legend(loc="lower right", fontsize="small", title="area in the shaded part")
+    PartialROCDisplay.from_predictions(y_test, scores, n_resamples=0, inset=False, ax=ax, **limits)
     ax.set_title(name)
 plt.show()

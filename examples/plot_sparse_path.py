@@ -35,6 +35,6 @@ X_test, y_test = sample(seed=1, n_rows=20000)
 figure, axes = plt.subplots(2, 2, figsize=(10.5, 8.4), layout="constrained")
 for row, params in zip(axes, ({"constraint": "l1"}, {"constraint": "group", "groups": GROUPS}), strict=True):
     path = partial_auc_path(X, y, max_fpr=0.1, n_radii=16, **params)
-    PartialAUCPathDisplay.from_path(path, X_test, y_test).plot(row)
+    PartialAUCPathDisplay.from_path(path, X_test, y_test, axes=row)
     row[0].set_title(f'Weights, constraint="{params["constraint"]}"')
 plt.show()

@@ -161,13 +161,9 @@ def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(7.6, 7.8), layout="constrained").subplots()
-    scores: dict[str, Any] = {
-        f"{entry.name}: {100 * entry.value('tpr_at_fpr'):.0f} % of frauds caught at FPR <= {LIMIT}": entry.result.scores
-        for entry in reversed(entries)
-    }
-    display = PartialROCDisplay.from_predictions(
-        entries[0].result.is_positive, scores, max_fpr=MAX_FPR, n_resamples=200, random_state=seed, ax=axes
-    )
+    scores: dict[str, Any] = {entry.name: entry.result.scores for entry in reversed(entries)}
+    options: dict[str, Any] = {"max_fpr": MAX_FPR, "measure": "tpr_at_fpr", "n_resamples": 200, "random_state": seed}
+    display = PartialROCDisplay.from_predictions(entries[0].result.is_positive, scores, ax=axes, **options)
     axes.set(xlabel="False alarms: honest payments stopped (FPR)", ylabel="Frauds caught (TPR)")
     content = io.BytesIO()
     display.figure_.savefig(content, dpi=150, format=out.suffix[1:].lower())

@@ -74,7 +74,7 @@ def test_compare_takes_the_same_options(tmp_path):
     options = ["--na", "?", "--skip-unlabelled", "--text", "lesion", "--id", "hospital", "--splits", "3", "--no-tune"]
     goal = ["--target", "outcome", "--positive", "2", "--models", "logistic,auc"]
     done = invoke("compare", path, *goal, *options)
-    assert "3 splits cannot give a p-value below 0.25; use at least 6" in said(done)
+    assert "3 splits cannot give a p-value below 0.25; use at least --splits 6" in said(done)
     assert "carried to the output" in said(done)
     printed = json.loads(run("compare", path, *goal, *options, "--json").stdout)
     assert [column["kind"] for column in printed["columns"] if column["name"] == "lesion"] == ["category"]

@@ -113,6 +113,8 @@ def test_pipes(made):
     scored = subprocess.run(command, input=new, capture_output=True, timeout=170)
     assert scored.returncode == 0, scored.stderr
     assert len(scored.stdout.splitlines()) == 201
+    assert scored.stderr.startswith(b"200 rows, ")
+    assert b"/dev/stdout" not in scored.stderr
     measured = subprocess.run(
         [ROCMAX, "evaluate", folder / "piped.rocmax", "-"], input=new, capture_output=True, timeout=170
     )

@@ -248,6 +248,9 @@ def test_the_page_in_a_browser(page, chromium, scheme):
     # Nothing is wider than the page, on a phone too.
     tab.set_viewport_size({"width": 380, "height": 800})
     assert tab.evaluate("document.documentElement.scrollWidth") <= 380
+    # Nor does any table have to be scrolled sideways.
+    wider = "Array.from(document.querySelectorAll('.scroll')).filter(e => e.scrollWidth > e.clientWidth)"
+    assert tab.evaluate(f"{wider}.map(e => e.innerText.slice(0, 60))") == []
     tab.close()
     assert requests == [page.as_uri()]
     assert messages == []

@@ -46,10 +46,10 @@ def text_numbers(odd, n_rows=400):
 @pytest.mark.parametrize(
     ("odd", "found", "python"),
     [
-        ({7: "oops"}, "399 numbers, and 'oops' in 1 row (first in {}, line 9)", "na=['oops']"),
-        (dict.fromkeys(range(200), "?"), "200 numbers, and '?' in 200 rows (first in {}, line 2)", "na=['?']"),
-        (dict.fromkeys(range(400), "12.3%"), "'12.3%' in 400 rows (first in {}, line 2)", "number=['x']"),
-        (dict.fromkeys(range(300), "0,53"), "'0,53' in 300 rows (first in {}, line 2)", "decimal=','"),
+        ({7: "oops"}, "399 numbers, and 'oops' in 1 row (first in line 9)", "na=['oops']"),
+        (dict.fromkeys(range(200), "?"), "200 numbers, and '?' in 200 rows (first in line 2)", "na=['?']"),
+        (dict.fromkeys(range(400), "12.3%"), "'12.3%' in 400 rows (first in line 2)", "number=['x']"),
+        (dict.fromkeys(range(300), "0,53"), "'0,53' in 300 rows (first in line 2)", "decimal=','"),
         (dict.fromkeys(range(300), "1,234.5"), "'1,234.5' in 300 rows", "thousands=','"),
         (dict.fromkeys(range(400), "1.234,5"), "'1.234,5' in 400 rows", "thousands='.' decimal=','"),
         ({i: f"bad{i}" for i in range(12)}, "and 9 other values", "correct them in the table"),
@@ -60,7 +60,8 @@ def test_odd_values_are_named_with_their_line_and_what_to_pass(tmp_path, odd, fo
     text_numbers(odd).to_csv(path, index=False)
     with pytest.raises(DataError, match="columns of numbers with other values") as caught:
         plan_columns(path, target="label")
-    assert found.format(path) in str(caught.value)
+    assert found in str(caught.value)
+    assert str(caught.value).startswith(f"{path} has columns")
     assert python in str(caught.value)
     assert "text=['x']; to leave them out: drop=['x']" in str(caught.value)
 

@@ -56,7 +56,7 @@ def _family_row(row: dict[str, Any]) -> list[str]:
 def show_comparison(found: Any, splits: int, tune: bool) -> None:
     """Print the result of a comparison."""
     how = "each model tuned on the training rows" if tune else "no model tuned"
-    say(f"{found.measure} of class {found.positive!r}, {splits} splits, {how}")
+    say(f"{found.title} of class {found.positive!r}, {splits} splits, {how}")
     show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rocmax.cli._options import STDOUT
 from rocmax.cli._screen import screen
 
 MAX_NAMED = 5
@@ -13,7 +14,7 @@ MAX_NAMED = 5
 def show_summary(found: Any, positive: str, out: Path | None) -> None:
     """Print how many rows were scored and flagged, and what was unusual about their values, on standard error."""
     share = f" ({found.positive / found.rows:.1%})" if found.rows else ""
-    place = "" if out is None else f": {out}"
+    place = "" if out in (None, STDOUT) else f": {out}"
     screen.print(f"{found.rows} rows, {found.positive}{share} classified as {positive!r}{place}")
     for kind, title in (("missing", "missing values"), ("unknown", "unknown categories")):
         shares = sorted(found.shares[kind].items(), key=lambda entry: -entry[1])

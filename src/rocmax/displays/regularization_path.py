@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array
-from rocmax.displays._figure import new_axes
+from rocmax.displays._figure import STYLES, new_axes
 
 if TYPE_CHECKING:
     from rocmax.estimators.linear.regularization_path import PartialAUCPath
 
 
-# Maximum number of features with a color and a label; the others are gray.
-_NAMED = 8
+# Colors of Okabe and Ito. Only as many features have a color and a label; the others are gray.
+_COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+_NAMED = len(_COLORS)
 
 
 class PartialAUCPathDisplay:
@@ -76,25 +77,33 @@ class PartialAUCPathDisplay:
 
     @classmethod
     def from_path(
-        cls, path: PartialAUCPath, X: Any = None, y: ArrayLike | None = None, name: str = "test rows"
+        cls,
+        path: PartialAUCPath,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        name: str = "held-out rows",
+        axes: Any = None,
     ) -> PartialAUCPathDisplay:
-        """Create a display from a path, optionally with the partial AUC on other rows.
+        """Plot a path, with the partial AUC on held-out rows if they are given.
 
         Parameters
         ----------
         path : PartialAUCPath
             Path returned by :func:`rocmax.partial_auc_path`.
         X : array-like, default=None
-            Other rows on which to compute the partial AUC.
+            Held-out rows on which to compute the partial AUC. On the training rows it rises with the number of
+            features, so it does not say which model to choose.
         y : array-like, default=None
             Classes of these rows.
-        name : str, default="test rows"
+        name : str, default="held-out rows"
             Name of these rows.
+        axes : sequence of two matplotlib axes, default=None
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         PartialAUCPathDisplay
-            The display, before plotting.
+            The display, after plotting.
         """
         if (X is None) != (y is None):
             raise ValueError(f"X and y must be given together; got {'y' if X is None else 'X'} only")
@@ -109,7 +118,7 @@ class PartialAUCPathDisplay:
             partial_auc=partial_auc,
             unit="groups" if groups else "features",
             feature_names=path.feature_names,
-        )
+        ).plot(axes)
 
     def plot(self, axes: Any = None) -> PartialAUCPathDisplay:
         """Plot both panels.
@@ -140,9 +149,9 @@ class PartialAUCPathDisplay:
         others = np.setdiff1d(used, named)
         if others.size:
             axes.plot(self.radii, self.coefs[:, others], color="0.8", linewidth=0.7, zorder=1)
-        for i in named:
+        for number, i in enumerate(named):
             label = f"feature {i}" if self.feature_names is None else str(self.feature_names[i])
-            axes.plot(self.radii, self.coefs[:, i], label=label, zorder=2)
+            axes.plot(self.radii, self.coefs[:, i], color=_COLORS[number], label=label, zorder=2)
         positive = self.radii[self.radii > 0]
         if positive.size:
             axes.set_xscale("symlog", linthresh=float(positive[0]))
@@ -157,8 +166,15 @@ class PartialAUCPathDisplay:
 
     def _draw_scores(self, axes: Any) -> None:
         order = np.argsort(self.n_used, kind="stable")
-        for (name, scores), style in zip(self.partial_auc.items(), ("o--", "s-"), strict=False):
-            axes.plot(self.n_used[order], scores[order], style, markersize=4, label=name)
+        # The last rows are the held-out ones: solid, in the first color.
+        for (name, scores), (color, dashes) in zip(
+            self.partial_auc.items(), STYLES[len(self.partial_auc) - 1 :: -1], strict=False
+        ):
+            best = int(np.argmax(scores))
+            label = f"{name} (best {scores[best]:.3f}, {self.n_used[best]:,} {self.unit})"
+            axes.plot(
+                self.n_used[order], scores[order], color=color, linestyle=dashes, marker="o", markersize=4, label=label
+            )
         most = int(self.n_used.max(initial=0))
         if most > 50:
             axes.set_xscale("symlog", linthresh=10)
@@ -166,7 +182,7 @@ class PartialAUCPathDisplay:
             axes.set_xticks(ticks, labels=[f"{count:,}" for count in ticks])
         axes.set_xlim(left=0)
         axes.set(xlabel=f"number of {self.unit}", ylabel="partial AUC", title=f"Partial AUC by number of {self.unit}")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize="small")
         axes.spines[["top", "right"]].set_visible(False)
 
 

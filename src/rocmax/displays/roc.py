@@ -11,8 +11,10 @@ from rocmax._response import class_scores
 from rocmax._typing import Array
 from rocmax._window import check_floor, check_window
 from rocmax.displays._figure import STYLES, new_axes
+from rocmax.displays._inset import Box, LegendText, connectors, frame, label_inset, place, text_size
 from rocmax.metrics.bootstrap import check_level
 from rocmax.metrics.curve import Curve, score_blocks
+from rocmax.metrics.registry import find_metric
 from rocmax.metrics.resamples import resamples
 
 N_GRID = 400
@@ -245,17 +247,31 @@ class PartialROCDisplay:
         curve = RocBand(name, np.append(0.0, grid), np.append(0.0, mean), grid, low, high)
         return cls([curve], min_fpr=min_fpr, max_fpr=max_fpr, min_tpr=min_tpr, pos_label=pos_label).plot(ax, **options)
 
-    def plot(self, ax: Any = None, *, inset: bool | None = None, scale: str = "linear") -> PartialROCDisplay:
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        inset: bool | None = None,
+        scale: str = "linear",
+        measure: str | None = "partial_auc",
+    ) -> PartialROCDisplay:
         """Plot the display.
+
+        The legend and the inset are below the curves, within the axes. Lines between the range and the inset are drawn
+        only where they cross no curve.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
             Axes to plot on. If None, a new figure is created.
         inset : bool, default=None
-            Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of either axis.
+            Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of either axis
+            and there is room below the curves.
         scale : {"linear", "log"}, default="linear"
             Scale of the false-positive rates in the inset.
+        measure : {"partial_auc", "tpr_at_fpr"} or None, default="partial_auc"
+            Measure in the legend: the partial AUC in the range (pAUC; the AUC if the range is the whole curve), the
+            true-positive rate at ``max_fpr``, or none.
 
         Returns
         -------
@@ -264,57 +280,87 @@ class PartialROCDisplay:
         """
         if scale not in ("linear", "log"):
             raise ValueError(f'scale must be "linear" or "log"; got {scale!r}')
+        if measure not in ("partial_auc", "tpr_at_fpr", None):
+            raise ValueError(f'measure must be "partial_auc", "tpr_at_fpr" or None; got {measure!r}')
         ax = new_axes() if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
-        self.lines_ = self._draw(ax)
-        ax.plot([0, 1], [0, 1], color="0.75", linewidth=1, zorder=0)
         positive = "" if self.pos_label is None else f" of {self.pos_label}"
         ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="False-positive rate", ylabel=f"True-positive rate{positive}")
         ax.set_aspect("equal")
-        self.inset_ = None
-        if inset or (inset is None and min(self.max_fpr - self.min_fpr, 1 - self.min_tpr) <= 1 / 3):
-            self.inset_ = self._enlarge(ax, scale)
-        place = "upper center" if self.inset_ is not None else "lower right"
-        anchor = {"bbox_to_anchor": (0.5, 1.02 + 0.07 * len(self.curves))} if self.inset_ is not None else {}
-        ax.legend(loc=place, frameon=False, **anchor)
-        return self
-
-    def _draw(self, ax: Any) -> list[Any]:
         if (self.min_fpr, self.max_fpr, self.min_tpr) != (0.0, 1.0, 0.0):
             ax.fill_between(
-                (self.min_fpr, self.max_fpr), self.min_tpr, 1.0, color="#F0E442", alpha=0.3, linewidth=0, zorder=0
+                (self.min_fpr, self.max_fpr), self.min_tpr, 1.0, color="0.5", alpha=0.13, linewidth=0, zorder=0
             )
+        ax.plot([0, 1], [0, 1], color="0.75", linewidth=1, zorder=0)
+        legend = LegendText([self._label(curve, measure) for curve in self.curves], text_size(ax, "small"))
+        self.lines_ = self._draw(ax, legend.labels)
+        small = min(self.max_fpr - self.min_fpr, 1 - self.min_tpr) <= 1 / 3
+        box = None
+        if inset or (inset is None and small):
+            bands = [self._lower_end(curve) for curve in self.curves]
+            box = place(bands, legend.size, text_size(ax, "x-small"), forced=bool(inset))
+        self.inset_ = None if box is None else self._enlarge(ax, scale, box)
+        ax.legend(**legend.options(box))
+        return self
+
+    def _label(self, curve: RocBand, measure: str | None) -> str:
+        """Return the name of a curve with its measure."""
+        if measure is None:
+            return curve.name
+        limits = {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "min_tpr": self.min_tpr}
+        if measure == "tpr_at_fpr":
+            limits = {"max_fpr": self.max_fpr}
+        found, params = find_metric(measure, limits)
+        value = found.from_curve(Curve(curve.fpr, curve.tpr), **params)
+        if measure == "tpr_at_fpr":
+            return f"{curve.name} (TPR {value:.3f} at FPR {self.max_fpr:g})"
+        whole = (self.min_fpr, self.max_fpr, self.min_tpr) == (0.0, 1.0, 0.0)
+        return f"{curve.name} ({'AUC' if whole else 'pAUC'} {value:.3f})"
+
+    def _draw(self, ax: Any, labels: list[str]) -> list[Any]:
         lines = []
-        for number, curve in enumerate(self.curves):
+        for number, (curve, label) in enumerate(zip(self.curves, labels, strict=True)):
             color, dashes = STYLES[number % len(STYLES)]
-            lines += ax.plot(curve.fpr, curve.tpr, color=color, linestyle=dashes, linewidth=1.8, label=curve.name)
+            lines += ax.plot(curve.fpr, curve.tpr, color=color, linestyle=dashes, linewidth=1.8, label=label)
             if curve.low.size:
                 ax.fill_between(curve.grid, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
         return lines
 
-    def _enlarge(self, ax: Any, scale: str) -> Any:
-        """Draw the range again in an inset below the curves."""
-        inset = ax.inset_axes((0.42, 0.09, 0.55, 0.5))
-        self._draw(inset)
-        start = self.min_fpr
+    def _enlarge(self, ax: Any, scale: str, box: Box) -> Any:
+        """Draw the range again in an inset."""
+        inset = ax.inset_axes(box)
+        self._draw(inset, [curve.name for curve in self.curves])
+        start, bottom, top = self.min_fpr, *self._heights_in_range()
         if scale == "log":
             steps = min(curve.fpr[curve.fpr > 0].min() for curve in self.curves)
             start = max(start, min(steps, self.max_fpr / 10))
             inset.set_xscale("log")
-        inset.set(xlim=(start, self.max_fpr), ylim=(self.min_tpr, 1.0 if self.min_tpr > 0 else self._top()))
-        inset.tick_params(labelsize="small")
-        ax.indicate_inset_zoom(inset, edgecolor="0.4")
+        inset.set(xlim=(start, self.max_fpr), ylim=(bottom, top))
+        label_inset(inset)
+        enlarged = (start, bottom, self.max_fpr - start, top - bottom)
+        outlines = [(curve.fpr, curve.tpr) for curve in self.curves]
+        outlines += [(curve.grid, end) for curve in self.curves if curve.low.size for end in (curve.low, curve.high)]
+        frame(ax, enlarged, connectors(enlarged, box, outlines))
         return inset
 
-    def _top(self) -> float:
-        """Return the height of the highest band or curve in the range of false-positive rates, with a margin."""
-        top = max(
-            float(np.max(curve.high[curve.grid <= self.max_fpr], initial=0.0))
-            if curve.high.size
-            else float(np.interp(self.max_fpr, curve.fpr, curve.tpr))
-            for curve in self.curves
-        )
-        return min(1.0, 1.05 * top) or 1.0
+    def _lower_end(self, curve: RocBand) -> tuple[Array, Array]:
+        return (curve.grid, curve.low) if curve.low.size else (curve.fpr, curve.tpr)
+
+    def _heights_in_range(self) -> tuple[float, float]:
+        """Return a range of true-positive rates that fits the curves and bands in the range of false-positive rates."""
+        if self.min_tpr > 0:
+            return self.min_tpr, 1.0
+        ends = np.array([self.min_fpr, self.max_fpr])
+        lows, highs = [], []
+        for curve in self.curves:
+            fpr, low, high = (
+                (curve.grid, curve.low, curve.high) if curve.low.size else (curve.fpr, curve.tpr, curve.tpr)
+            )
+            lows.append(np.interp(ends[0], fpr, low) if ends[0] > 0 else 0.0)
+            highs.append(np.interp(ends[1], fpr, high))
+        margin = 0.05 * (max(highs) - min(lows))
+        top = min(1.0, float(max(highs)) + margin)
+        return max(0.0, float(min(lows)) - margin), top or 1.0
 
 
 def _grid(max_fpr: float) -> Array:

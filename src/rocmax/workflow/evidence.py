@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from rocmax._messages import Message, Parameter
 from rocmax._typing import Bools, Index
 
 # Number of rows of a class, and of negatives above a limit, below which a result is uncertain.
@@ -76,7 +77,12 @@ def split_notes(n_splits: int) -> list[str]:
     least = 2.0 / 2.0**n_splits
     if least <= SIGNIFICANT:
         return []
-    return [f"{n_splits} splits cannot give a p-value below {least:g}; use at least 6"]
+    enough = math.ceil(1 - math.log2(SIGNIFICANT))
+    return [
+        Message(
+            f"{n_splits} splits cannot give a p-value below {least:g}; use at least ", Parameter("n_splits", enough)
+        )
+    ]
 
 
 def _suspects(X: Any, positive: Bools) -> list[str]:

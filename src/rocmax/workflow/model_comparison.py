@@ -38,6 +38,8 @@ class ModelComparison:
         Remarks on the input table, for example ignored columns.
     columns : list of Column
         Plan of the columns, as returned by :func:`plan_columns`.
+    title : str
+        Measure in words, with its range of rates.
     """
 
     table: Any
@@ -45,6 +47,7 @@ class ModelComparison:
     positive: str
     notes: list[str]
     columns: list[Column] = field(default_factory=list)
+    title: str = ""
 
     def save(self, path: str | Path) -> None:
         """Write the table as csv, with one column for the scores of each split.
@@ -215,13 +218,14 @@ def compare_models(
     for note in notes:
         tell(note)
     side = training.target.positive
+    in_range = window_measure(chosen, window, floor)
     shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
     shared["min_tpr"] = floor
     found = compare(
         {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
         training.X,
         training.target.labels,
-        scoring=make_scorer(window_measure(chosen, window, floor), pos_label=side),
+        scoring=make_scorer(in_range, pos_label=side),
         n_splits=n_splits,
         groups=training.groups,
         random_state=random_state,
@@ -229,7 +233,7 @@ def compare_models(
         store=store,
         progress=progress,
     )
-    return ModelComparison(found, chosen, side, notes, training.plan)
+    return ModelComparison(found, chosen, side, notes, training.plan, in_range.title)
 
 
 def _check(

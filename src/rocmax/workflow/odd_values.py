@@ -84,14 +84,14 @@ def raise_odd(source: TableSource, columns: list[OddColumn]) -> None:
     """Raise DataError about columns of numbers with other values; the message says where they are and what to pass."""
     if not columns:
         return
-    parts: list[str | Parameter] = [f"{source.name} has columns of numbers with other values. "]
+    parts: list[str | Parameter] = [f"{source.name} has columns of numbers with other values:"]
     for column in columns[:MAX_NAMED]:
-        parts += [*_described(source, column), ". "]
+        parts += ["\n", *_described(source, column)]
     if len(columns) > MAX_NAMED:
-        parts.append(f"{len(columns) - MAX_NAMED} more columns have such values. ")
+        parts.append(f"\n{len(columns) - MAX_NAMED} more columns have such values")
     names = [column.name for column in columns[:MAX_NAMED]]
     parts += [
-        "To use them as categories: ",
+        "\nTo use them as categories: ",
         Parameter("text", names),
         "; to leave them out: ",
         Parameter("drop", names),
@@ -101,7 +101,8 @@ def raise_odd(source: TableSource, columns: list[OddColumn]) -> None:
 
 def _described(source: TableSource, column: OddColumn) -> list[str | Parameter]:
     first = list(column.counts)[:3]
-    places = source.places(column.name, first)
+    # The message begins with the name of the table, so that of a single file is not repeated.
+    places = {value: at.removeprefix(f"{source.name}, ") for value, at in source.places(column.name, first).items()}
     found = [
         f"{value!r} in {column.counts[value]:,} row{'s' if column.counts[value] > 1 else ''}"
         + (f" (first in {places[value]})" if value in places else "")

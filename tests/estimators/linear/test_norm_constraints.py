@@ -316,7 +316,7 @@ def agg():
 def test_display_draws_what_it_stores(agg):
     X, y = sample()
     path = partial_auc_path(X, y, max_fpr=0.2, n_radii=5)
-    display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200], name="others").plot()
+    display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200], name="others")
     assert list(display.partial_auc) == ["training rows", "others"]
     np.testing.assert_allclose(display.partial_auc["others"], path.score(X[:200], y[:200]))
     left, right = display.axes_
@@ -333,7 +333,7 @@ def test_display_counts_groups_and_takes_axes(agg):
     X, y = sample()
     path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.2, 1.0], constraint="group", groups=LABELS)
     figure, axes = plt.subplots(1, 2)
-    display = PartialAUCPathDisplay.from_path(path).plot(axes)
+    display = PartialAUCPathDisplay.from_path(path, axes=axes)
     assert display.figure_ is figure
     assert axes[1].get_xlabel() == "number of groups"
     np.testing.assert_array_equal(display.n_used, path.n_groups)
@@ -344,7 +344,7 @@ def test_display_of_an_all_zero_path(agg):
         warnings.simplefilter("ignore", ConvergenceWarning)
         path = partial_auc_path(np.ones((20, 3)), np.arange(20) % 2, n_radii=3)
     assert not path.coefs.any()
-    display = PartialAUCPathDisplay.from_path(path).plot()
+    display = PartialAUCPathDisplay.from_path(path)
     display.figure_.canvas.draw()
     assert not display.n_used.any()
 
@@ -356,7 +356,7 @@ def test_display_refuses_rows_without_classes_and_names_what_is_missing(monkeypa
         PartialAUCPathDisplay.from_path(path, X)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'rocmax\[plot\]'"):
-        PartialAUCPathDisplay.from_path(path).plot()
+        PartialAUCPathDisplay.from_path(path)
 
 
 # Real data
