@@ -113,7 +113,7 @@ def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     assert sorted(table.index) == ["auc", "lightgbm", "linear", "logistic"]
     assert table["mean"].is_monotonic_decreasing
     np.testing.assert_allclose(table["mean"], table[["split_1", "split_2"]].mean(axis=1))
-    assert printed.startswith("partial AUC, FPR 0 to 0.05 of class 'fraud', 2 splits, each model tuned")
+    assert printed.startswith("partial AUC, FPR 0 to 0.1 of class 'fraud', 2 splits, each model tuned")
     assert all(name in printed for name in table.index)
     lines = (folder / "store.jsonl").read_text().splitlines()
     assert len(lines) == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -101,7 +102,7 @@ def choose(
     """
     fixed = n_estimators != AUTO
     tried = []
-    for size in _SIZES if max_leaf_nodes == AUTO else (int(max_leaf_nodes),):
+    for size in _sizes(folds, plan) if max_leaf_nodes == AUTO else (int(max_leaf_nodes),):
         tried.append(folds.try_out(Candidate(size), plan.max_rounds, fixed))
         report(best_choice(tried[-1:]))
     best = best_choice(tried)
@@ -114,6 +115,17 @@ def choose(
     window = Choice(candidate, int(candidate.means.argmax()))
     report(window)
     return window if objective == "window" or candidate.score > max(other.score for other in tried) else best
+
+
+def _sizes(folds: Folds, plan: Plan) -> tuple[int, ...]:
+    """Return the sizes of trees to try, without those that give the same trees as a smaller size.
+
+    A leaf of LightGBM has at least ``min_samples_leaf`` rows, so that the rows limit the number of leaves.
+    """
+    if plan.engine != "lightgbm":
+        return _SIZES
+    most_leaves = folds.n_training_rows // plan.min_samples_leaf
+    return _SIZES[: bisect_left(_SIZES, most_leaves) + 1]
 
 
 def window_loss(measure: Measure) -> Loss | None:

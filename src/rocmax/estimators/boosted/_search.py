@@ -203,6 +203,7 @@ class Folds:
     def __init__(self, data: TrainingSet, splits: list[Split], plan: Plan, score: Score) -> None:
         self._data, self._splits, self._plan, self._score = data, splits, plan, score
         self._train = [plan.data(data, train) for train, _ in splits]
+        self.n_training_rows = max(train.size for train, _ in splits)
         self.growth = float(np.mean([data.positive.size / train.size for train, _ in splits]))
 
     def try_out(self, candidate: Candidate, max_rounds: int, only_last: bool = False) -> Candidate:
