@@ -144,8 +144,17 @@ def leaking(n_rows, seed=0):
 def test_a_perfect_score_names_the_suspects(tmp_path):
     path = write(leaking(400), tmp_path)
     done = run("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m.rocmax")
-    assert "ranked perfectly; does a column contain the label: 'paid back' separates the classes?" in done.stderr
+    assert "the held-out rows are ranked perfectly, and 'paid back' alone would do; " in done.stderr
+    assert "leave it out: --drop 'paid back'" in done.stderr
     assert "AUC: 1.0000, 95 % interval unknown" in done.stdout
+
+
+def test_a_perfect_score_of_few_rows_suspects_no_column(tmp_path):
+    table = leaking(40)
+    table["paid back"] -= 17 * table["label"]
+    text = said(invoke("fit", write(table, tmp_path), "--target", "label", *QUICK, "--out", tmp_path / "m"))
+    assert "the held-out rows are ranked perfectly; does a column contain the label?" in text
+    assert "--drop" not in text
 
 
 def test_too_few_rows_are_named_before_and_after(tmp_path):

@@ -64,12 +64,20 @@ def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
 
 
 def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
-    """Return a note about a perfect result, with the columns that separate the classes on their own."""
+    """Return a note about a perfect result on held-out rows, with the columns that separate the classes of all rows."""
     if value < PERFECT:
         return []
     suspects = [] if not hasattr(X, "columns") else _suspects(X, positive)
-    named = f": {', '.join(map(repr, suspects))} separates the classes" if suspects else ""
-    return [f"the held-out rows are ranked perfectly; does a column contain the label{named}?"]
+    if not suspects:
+        return ["the held-out rows are ranked perfectly; does a column contain the label?"]
+    names = ", ".join(map(repr, suspects))
+    return [
+        Message(
+            f"the held-out rows are ranked perfectly, and {names} alone would do; if it is known only after the label, "
+            "leave it out: ",
+            Parameter("drop", suspects),
+        )
+    ]
 
 
 def split_notes(n_splits: int) -> list[str]:

@@ -237,7 +237,7 @@ def fit_training(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
-    for note in perfect_notes(facts["held_out"]["value"], _safe_indexing(training.X, test), is_positive):
+    for note in perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
     facts["at_threshold"] = rates_at_zero(is_positive, scores)
