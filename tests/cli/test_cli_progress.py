@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+import time
 
 import numpy as np
 import pandas as pd
@@ -25,10 +26,10 @@ def test_each_fold_and_family_is_reported():
     heard = []
     fit_table(table(), target="label", progress=lambda *args: heard.append(args))
     texts = [text for text, _, _ in heard]
-    assert ("family 1 of 3: linear", 0, 3) in heard
-    assert ("tuning linear: fit 50 of 50", 50, 50) in heard
-    assert "tuning boosted in 5 folds" in texts
-    assert ("scoring boosted: fold 10 of 10", 10, 10) in heard
+    assert heard[0] == ("family 1 of 3: preparing linear", 0, None)
+    assert ("family 1 of 3: tuning linear: fit 50 of 50", 50, 50) in heard
+    assert "family 3 of 3: tuning boosted in 5 folds" in texts
+    assert ("family 3 of 3: scoring boosted: fold 10 of 10", 10, 10) in heard
     assert texts[-1] == "evaluating on the held-out rows"
     # A listener hears of its own fit only.
     count = len(heard)
@@ -50,22 +51,13 @@ def test_the_name_of_a_fit_in_a_comparison():
     assert task_name(4, 10, 40) == "done"
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        (["fit", "--out", "m.rocmax", "--model", "logistic"], "held-out rows"),
-        (["compare", "--models", "logistic,auc", "--splits", "6"], "split 1 of 6"),
-    ],
-)
-def test_bars_are_shown_on_a_terminal_only(tmp_path, command, shown):
-    table(2000).to_csv(tmp_path / "a.csv", index=False)
-    name, *options = command
-    call = [ROCMAX, name, "a.csv", "--target", "label", *options]
+def on_a_terminal(call, folder):
+    """Run a command whose standard error is a terminal; return the time and the text of each output, and its end."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
+    start, times, seen = time.monotonic(), [], []
+    with subprocess.Popen(call, cwd=folder, stdout=subprocess.PIPE, stderr=theirs, env=environment) as process:
         os.close(theirs)
-        seen = b""
         while True:
             try:
                 part = os.read(ours, 4096)
@@ -73,11 +65,46 @@ def test_bars_are_shown_on_a_terminal_only(tmp_path, command, shown):
                 break
             if not part:
                 break
-            seen += part
+            times.append(time.monotonic() - start)
+            seen.append(part)
         process.communicate(timeout=120)
     os.close(ours)
     assert process.returncode == 0
-    assert shown in seen.decode()
+    return np.array([*times, time.monotonic() - start]), b"".join(seen).decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["fit", "--out", "m.rocmax", "--model", "logistic"], "saving the model"),
+        (["compare", "--models", "logistic,auc", "--splits", "6"], "split 1 of 6"),
+    ],
+)
+def test_bars_are_shown_on_a_terminal_only(tmp_path, command, shown):
+    table(2000).to_csv(tmp_path / "a.csv", index=False)
+    name, *options = command
+    call = [ROCMAX, name, "a.csv", "--target", "label", *options]
+    assert shown in on_a_terminal(call, tmp_path)[1]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert shown not in done.stderr
     assert "\x1b" not in done.stderr
+
+
+@pytest.mark.slow
+def test_something_moves_all_the_time(tmp_path):
+    """From the start, while packages are imported, to the end, while the model is saved."""
+    rng = np.random.default_rng(0)
+    y = rng.random(20_000) < 0.1
+    wide = pd.DataFrame(rng.normal(size=(y.size, 20)) + np.outer(y, np.linspace(0, 0.5, 20))).round(4)
+    wide.assign(label=y.astype(int)).to_csv(tmp_path / "a.csv", index=False)
+    call = [ROCMAX, "fit", "a.csv", "--target", "label", "--max-fpr", "0.05", "--model", "linear", "--out", "m.rocmax"]
+    times, text = on_a_terminal(call, tmp_path)
+    assert "starting" in text
+    assert "reading a.csv" in text
+    assert "tuning linear in 5 folds" in text
+    assert "saving the model" in text
+    gaps = np.diff(times)
+    # Once a second on a machine that does nothing else; other processes can keep a thread waiting for longer.
+    assert np.quantile(gaps, 0.98) < 1.0
+    assert gaps.max() < 5.0
+    assert times.size > times[-1]

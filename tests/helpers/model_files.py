@@ -1,4 +1,4 @@
-"""Model files with changed content and a checksum that fits."""
+"""Content of model files, and files with changed content and a checksum that fits."""
 
 from __future__ import annotations
 
@@ -57,3 +57,13 @@ def odd_edit(schema, rng):
         node[place] = json.loads(json.dumps(other[key]))
     else:
         node[place] = ODD[rng.integers(len(ODD))]
+
+
+def unpacked(path):
+    """Return the content of a file, with the members of archives, and archives in them, decompressed."""
+    content = path.read_bytes()
+    if not content.startswith(b"PK"):
+        return content
+    members = unzipped(content).values()
+    inner = (part for member in members if member.startswith(b"PK") for part in unzipped(member).values())
+    return b"".join((*members, *inner))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import rocmax
+from helpers.model_files import unpacked
 from helpers.table_twins import calls, churn, passengers
 from rocmax.data import DataError, TableSource
 from rocmax.workflow import (
@@ -298,23 +299,6 @@ def test_no_file_contains_an_identifier(tmp_path, model, declared):
     long_enough = {secret for secret in secrets if len(secret) >= 6} - common
     assert len(long_enough) > 600
     assert [secret for secret in long_enough if secret.encode() in content] == []
-
-
-def unpacked(path):
-    """Return the content of a file, with the members of archives, and archives in them, decompressed."""
-    import zipfile
-
-    if not zipfile.is_zipfile(path):
-        return path.read_bytes()
-    found = b""
-    with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            member = archive.read(name)
-            found += member
-            if member.startswith(b"PK"):
-                with zipfile.ZipFile(io.BytesIO(member)) as inner:
-                    found += b"".join(inner.read(part) for part in inner.namelist())
-    return found
 
 
 def test_identifiers_are_carried_to_the_output(tmp_path):

@@ -164,7 +164,8 @@ def fit(
             on_plan=None if json else show_plan,
             progress=show_stage,
         )
-    fitted.save(out)
+        show_stage("saving the model", 0, None)
+        fitted.save(out)
     with aside(out == STDOUT):
         if json:
             show_json({**fitted.facts, "out": str(out)})

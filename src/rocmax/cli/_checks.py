@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import shlex
 import stat
@@ -19,7 +20,7 @@ from rocmax._atomic import check_not_input, check_output, same_file
 from rocmax._exit import error_text
 from rocmax._messages import Parameter, ParameterError, render
 from rocmax._packages import need
-from rocmax.cli._screen import screen
+from rocmax.cli._screen import screen, working
 from rocmax.cli._warnings import warnings_shown
 
 # Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
@@ -51,8 +52,7 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
         def run(*args: Any, **options: Any) -> None:
             try:
                 with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
-                    for package in packages:
-                        need(package)
+                    _import(packages)
                     _check_files(options, prints)
                     command(*args, **options)
             except BrokenPipeError:
@@ -69,6 +69,15 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
         return run
 
     return decorate
+
+
+def _import(packages: tuple[str, ...]) -> None:
+    """Import what a command needs, which takes seconds, with a status on a terminal; name a package that is missing."""
+    with working("starting"):
+        for package in packages:
+            need(package)
+        if "pandas" in packages:
+            importlib.import_module("rocmax.workflow")
 
 
 def as_flag(parameter: Parameter) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax.workflow.models import FAMILIES, need_package
-from rocmax.workflow.progress import stage
+from rocmax.workflow.progress import part, stage
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 50
@@ -74,9 +74,10 @@ def compare_families(
     """
     scores, seconds = {}, {}
     for number, (name, model) in enumerate(candidates.items(), 1):
-        stage(f"family {number} of {len(candidates)}: {name}", number - 1, len(candidates))
         start = perf_counter()
-        scores[name] = model.fit(X, y, groups).held_out_scores(X, y, groups)
+        with part(f"family {number} of {len(candidates)}"):
+            stage(f"preparing {name}")
+            scores[name] = model.fit(X, y, groups).held_out_scores(X, y, groups)
         seconds[name] = perf_counter() - start
     table = family_table(scores, seconds)
     size = {key: candidates["linear"].tuning_[key] for key in ("folds", "rows in a fold")}

@@ -10,6 +10,7 @@ from typing import Any
 Listener = Callable[[str, int, int | None], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_part: ContextVar[str] = ContextVar("part", default="")
 
 
 @contextmanager
@@ -22,11 +23,21 @@ def listening(listener: Listener | None) -> Iterator[None]:
         _listener.reset(token)
 
 
+@contextmanager
+def part(text: str) -> Iterator[None]:
+    """Put a text before the name of each stage while the block runs, such as "family 2 of 3"."""
+    token = _part.set(f"{text}: ")
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
 def stage(text: str, done: int = 0, total: int | None = None) -> None:
     """Tell the listener, if there is one, what is done now, and how much of it."""
     listener = _listener.get()
     if listener is not None:
-        listener(text, done, total)
+        listener(_part.get() + text, done, total)
 
 
 class CountedScorer:
