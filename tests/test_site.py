@@ -167,3 +167,20 @@ def test_the_site_builds_without_warnings(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert (tmp_path / "html" / "index.html").exists()
+
+
+def test_the_readme_says_first_what_it_is_for():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    start = " ".join(text.split("\n")[:10])
+    assert "For everyone whose" in start
+    assert "What it buys: " in start
+    assert "| boosted trees |" in text
+    assert "pip install" in text
+    for command in ("rocmax fit", "rocmax predict", "rocmax report"):
+        assert f"\n{command} " in text
+    # No formulas.
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert not re.search(r"\$[^$]+\$|\\(frac|sum|int)", prose)
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert len(links) > 10
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
