@@ -10,6 +10,10 @@ import matplotlib.pyplot as plt
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
+SUBJECTS = (
+    *("quick_start", "corners", "threshold", "collapse", "sparse_path", "stream"),
+    *("kernels", "trees", "network", "report", "own_measure"),
+)
 
 
 @pytest.mark.slow
@@ -27,6 +31,10 @@ def test_an_example_runs_and_draws(example, monkeypatch):
     finally:
         plt.close("all")
     assert set(example.parent.iterdir()) == before
+
+
+def test_the_gallery_has_its_subjects():
+    assert {f"plot_{name}" for name in SUBJECTS} - {path.stem for path in EXAMPLES} == set()
 
 
 def test_the_gallery_has_an_order_and_titles():
