@@ -160,7 +160,7 @@ def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
     """
     from matplotlib.figure import Figure
 
-    axes = Figure(figsize=(7.6, 7.8), layout="constrained").subplots()
+    axes = Figure(figsize=(7.6, 7.5), layout="constrained").subplots()
     scores: dict[str, Any] = {entry.name: entry.result.scores for entry in reversed(entries)}
     options: dict[str, Any] = {"max_fpr": MAX_FPR, "measure": "tpr_at_fpr", "n_resamples": 200, "random_state": seed}
     display = PartialROCDisplay.from_predictions(entries[0].result.is_positive, scores, ax=axes, **options)
