@@ -314,6 +314,8 @@ def agg():
 
 
 def test_display_draws_what_it_stores(agg):
+    import matplotlib.pyplot as plt
+
     X, y = sample()
     path = partial_auc_path(X, y, max_fpr=0.2, n_radii=5)
     display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200], name="others")
@@ -324,6 +326,11 @@ def test_display_draws_what_it_stores(agg):
     assert len(drawn) == np.count_nonzero(np.abs(path.coefs).max(axis=0))
     assert right.get_xlabel() == "number of features"
     np.testing.assert_array_equal(right.get_lines()[0].get_xdata(), np.sort(path.n_features))
+    scores = path.score(X[:200], y[:200])
+    best = f"others (best {scores.max():.3f}, {path.n_features[scores.argmax()]} features)"
+    assert [text.get_text() for text in right.get_legend().get_texts()][1] == best
+    assert right.get_lines()[1].get_linestyle() == "-"
+    assert len(plt.get_fignums()) == 1
     display.figure_.canvas.draw()
 
 
