@@ -19,12 +19,13 @@ from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import metrics
 from rocmax.data import DataError
+from rocmax.metrics.bootstrap import estimate_measures
 from rocmax.metrics.curve import score_blocks
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
-from rocmax.report._content import RankedModel
-from rocmax.report._curves import hull, roc_plots
+from rocmax.report._curves import N_GRID, Bands, hull
 from rocmax.report._sections import by_segment, score_groups
+from rocmax.report._view import view
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.reporting import segments_of
 
@@ -94,13 +95,30 @@ def test_a_corner_is_measured_tested_and_enlarged():
     assert "TPR >= 60 %" in page
     # The thresholds of these models find fewer rows than required.
     assert page.count("below the limit") == 2
-    plot = roc_plots(
-        [RankedModel(m, score_blocks(data.positive, m.scores), np.unique(m.scores)[::-1]) for m in models], data
-    )[1][1]
+    plot = view(models, data)["roc_plots"][1]
     for line in plot["lines"]:
         x, y = np.array([point.split() for point in line["d"][1:].split("L")], dtype=float).T
         assert y.max() <= plot["bottom"] + 0.05
         assert x.max() <= plot["right"] + 0.05
+
+
+def test_bands_are_bootstrap_intervals_of_the_rates():
+    rng = np.random.default_rng(0)
+    positive = np.arange(1000) % 4 == 0
+    scores = positive + rng.normal(size=1000)
+    data = replace(entries(window=(0.0, 0.2))[1], positive=positive)
+    bands = Bands(data)
+    options = {"n_resamples": 1000, "random_state": 0}
+    estimate_measures([("roc_auc", {})], positive, scores, watch=bands.add, **options)
+    whole, in_range = bands.limits()
+    for (low, high), rates in ((whole, np.linspace(0, 1, N_GRID)), (in_range, np.linspace(0, 0.2, N_GRID))):
+        assert low.size == high.size == N_GRID
+        for place in (10, 40):
+            # The band interpolates, and the measure is the height of a step.
+            expected = metrics.bootstrap_interval(
+                "tpr_at_fpr", positive, scores, max_fpr=rates[place], n_resamples=1000, random_state=1
+            )
+            assert (low[place], high[place]) == pytest.approx(expected, abs=0.02)
 
 
 def test_curves_outside_the_corner_have_no_delong_test():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._typing import Array
-from rocmax.metrics.curve import Blocks
+from rocmax.metrics.curve import Blocks, Curve
 from rocmax.metrics.registry import Metric, MetricLike, find_metric
 from rocmax.metrics.resamples import paired_resamples, resamples
 
@@ -192,10 +192,12 @@ def estimate_measures(
     random_state: int | np.random.Generator | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
+    watch: Callable[[Curve], None] | None = None,
 ) -> list[Estimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
-    All measures use the same resamples, so the cost is little more than for one measure.
+    All measures use the same resamples, so the cost is little more than for one measure. ``watch`` is called with the
+    curve of each resample, for what else is computed from them.
     """
     check_level(confidence_level)
     found = [find_metric(name, params) for name, params in measures]
@@ -203,10 +205,14 @@ def estimate_measures(
     values = [measure.from_curve(blocks.curve(), **filled) for measure, filled in found]
     rng = np.random.default_rng(random_state)
     curves = (redrawn.curve() for redrawn in resamples(blocks, _at_least_one(n_resamples), rng, _depth(found)))
-    drawn = np.array([[measure.from_curve(curve, **filled) for measure, filled in found] for curve in curves])
+    drawn = []
+    for curve in curves:
+        drawn.append([measure.from_curve(curve, **filled) for measure, filled in found])
+        if watch is not None:
+            watch(curve)
     return [
         Estimate(float(value), *_middle(column, confidence_level))
-        for value, column in zip(values, drawn.T, strict=True)
+        for value, column in zip(values, np.array(drawn).T, strict=True)
     ]
 
 

@@ -9,13 +9,11 @@ from scipy.spatial import ConvexHull
 
 from rocmax._typing import Array, Index
 from rocmax.metrics.curve import Curve
-from rocmax.metrics.resamples import resamples
 from rocmax.report._axes import Axes
 from rocmax.report._content import RankedModel, TestData
 
 # Dash patterns, which distinguish the curves without colors; the colors are those of Okabe and Ito.
 DASHES = ("", "6 3", "2 2", "8 3 2 3")
-N_BAND_RESAMPLES = 400
 N_GRID = 80
 LINE_HEIGHT = 15
 LABEL_LENGTH = 28
@@ -25,11 +23,34 @@ FPR, TPR = "False-positive rate (%)", "True-positive rate (%)"
 Band = tuple[Array, Array]
 
 
-def roc_plots(models: list[RankedModel], data: TestData) -> list[tuple[Axes, dict[str, Any]]]:
+class Bands:
+    """Pointwise 95 % confidence bands of the true-positive rate, from the curves of bootstrap resamples.
+
+    Parameters
+    ----------
+    data : TestData
+        Test rows. There is a band of the whole curve, and one of its range if there is one.
+    """
+
+    def __init__(self, data: TestData) -> None:
+        ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
+        self._places = np.concatenate([np.linspace(*ends, N_GRID) for ends in ranges])
+        self._rates: list[Array] = []
+
+    def add(self, curve: Curve) -> None:
+        """Add the curve of a resample."""
+        self._rates.append(np.interp(self._places, curve.fp / curve.n, curve.tp / curve.m))
+
+    def limits(self) -> list[Band]:
+        """Return the lower and upper ends of each band."""
+        low, high = np.quantile(self._rates, [0.025, 0.975], axis=0)
+        return [(low[start : start + N_GRID], high[start : start + N_GRID]) for start in range(0, low.size, N_GRID)]
+
+
+def roc_plots(models: list[RankedModel], data: TestData, bands: list[list[Band]]) -> list[tuple[Axes, dict[str, Any]]]:
     """Return the axes and the content of the plot of the whole ROC curve, and of its range if there is one."""
     shaded = (*data.window, data.min_tpr, 1.0) if _has_range(data) else None
     panels = [Axes("Whole curve", FPR, TPR, shaded=shaded)]
-    bands = [_bands(model, data, _grids(data)) for model in models]
     if _has_range(data):
         low = min(float(in_range[0].min()) for _, in_range in bands)
         high = max(float(in_range[1].max()) for _, in_range in bands)
@@ -134,25 +155,6 @@ def _above(x: Array, y: Array, floor: float) -> tuple[Array, Array]:
         return x[-1:], np.array([floor])
     entry = np.interp(floor, y[first - 1 : first + 1], x[first - 1 : first + 1])
     return np.append(entry, x[first:]), np.append(floor, y[first:])
-
-
-def _grids(data: TestData) -> list[Array]:
-    """Return the false-positive rates of the bands: over the whole curve, and over the range if there is one."""
-    ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
-    return [np.linspace(*ends, N_GRID) for ends in ranges]
-
-
-def _bands(model: RankedModel, data: TestData, grids: list[Array]) -> list[Band]:
-    """Return pointwise 95 % confidence bands of the true-positive rate, by one stratified bootstrap for all grids."""
-    rng = np.random.default_rng(data.seed)
-    places = np.concatenate(grids)
-    found = np.empty((N_BAND_RESAMPLES, places.size))
-    for row, resample in zip(found, resamples(model.blocks, N_BAND_RESAMPLES, rng), strict=True):
-        fp, tp = resample.curve()
-        row[:] = np.interp(places, fp / fp[-1], tp / tp[-1])
-    low, high = np.quantile(found, [0.025, 0.975], axis=0)
-    ends = np.cumsum([grid.size for grid in grids])[:-1]
-    return list(zip(np.split(low, ends), np.split(high, ends), strict=True))
 
 
 def _line(axes: Axes, model: RankedModel, number: int, x: Array, y: Array) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rocmax import metrics
 from rocmax._typing import Array
 from rocmax.measures import Measure, find_measure
 from rocmax.metrics.bootstrap import compare_measures, estimate_measures
+from rocmax.metrics.curve import Curve
 from rocmax.metrics.delong import holds_enough
 from rocmax.report._axes import Axes
 from rocmax.report._content import Feature, ReportModel, TestData
@@ -24,11 +26,13 @@ N_GROUPS = 10
 TAIL = 0.001
 
 
-def measures(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
-    """Return the measures of a model with confidence intervals."""
+def measures(model: ReportModel, data: TestData, watch: Callable[[Curve], None] | None = None) -> list[dict[str, Any]]:
+    """Return the measures of a model with confidence intervals; ``watch`` is called with the curve of each resample."""
     chosen = [find_measure("roc_auc"), *_range_measures(data), find_measure("break_even_point")]
     options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
-    found = estimate_measures([(measure, {}) for measure in chosen], data.positive, model.scores, **options)
+    found = estimate_measures(
+        [(measure, {}) for measure in chosen], data.positive, model.scores, watch=watch, **options
+    )
     return [{"title": measure.title, **estimate._asdict()} for measure, estimate in zip(chosen, found, strict=True)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rocmax.metrics.curve import score_blocks
 from rocmax.report import _sections as sections
 from rocmax.report._content import RankedModel, ReportModel, TestData
-from rocmax.report._curves import lift_plot, precision_recall_plot, roc_plots
+from rocmax.report._curves import Bands, lift_plot, precision_recall_plot, roc_plots
 from rocmax.report._operating import negative_name, sliders, verdict
 
 
@@ -18,7 +18,10 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
     ranked = [
         RankedModel(model, score_blocks(data.positive, model.scores), np.unique(model.scores)[::-1]) for model in models
     ]
-    plots = roc_plots(ranked, data)
+    bands = [Bands(data) for _ in models]
+    # The intervals of the measures and the bands come from the same resamples.
+    estimates = [sections.measures(model, data, each.add) for model, each in zip(models, bands, strict=True)]
+    plots = roc_plots(ranked, data, [each.limits() for each in bands])
     numbers = sliders(ranked, data)
     histograms = [sections.histogram(model, data) for model in models]
     numbers["panels"] = [axes.scale() for axes, _ in plots]
@@ -32,17 +35,15 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "other_plots": [precision_recall_plot(ranked, data), lift_plot(ranked, data)],
         "histograms": histograms,
         "score_groups": [sections.score_groups(model, data) for model in models],
-        "models": [_row(model, data, number) for number, model in enumerate(models)],
+        "models": [
+            {"model": model, "number": number, "estimates": found, "features": sections.feature_bars(model.features)}
+            for number, (model, found) in enumerate(zip(models, estimates, strict=True))
+        ],
         "tests": sections.tests(models, data),
         "saved_thresholds": [entry for model in models if (entry := sections.saved_threshold(model, data))],
         "segments": sections.by_segment(models, data),
         "numbers": numbers,
     }
-
-
-def _row(model: ReportModel, data: TestData, number: int) -> dict[str, Any]:
-    bars = sections.feature_bars(model.features)
-    return {"model": model, "number": number, "estimates": sections.measures(model, data), "features": bars}
 
 
 def _range_text(data: TestData) -> str:
