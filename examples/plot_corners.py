@@ -40,7 +40,7 @@ X_test, y_test = sample(40_000, seed=1)
 corners = {
     "fraud: FPR <= 2 %": {"max_fpr": 0.02},
     "screening: TPR >= 90 %": {"min_tpr": 0.9, "max_fpr": 1.0},
-    "both: TPR >= 50 %, FPR <= 20 %": {"min_tpr": 0.5, "max_fpr": 0.2},
+    "both: TPR >= 80 %, FPR <= 30 %": {"min_tpr": 0.8, "max_fpr": 0.3},
 }
 models = {"logistic regression": LogisticRegression()}
 models |= {name: PartialAUCClassifier(**limits) for name, limits in corners.items()}
@@ -58,9 +58,12 @@ for name, values in scores.items():
     print(f"{name:32}" + "".join(f"{area:12.3f}" for area in areas))
 
 # %%
+# Each panel shows its own part of the curve, shaded, with a margin of a fifth on the side of each limit.
 
-figure, axes = plt.subplots(1, 3, figsize=(15, 5.4), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
 for ax, (name, limits) in zip(axes, corners.items(), strict=True):
     PartialROCDisplay.from_predictions(y_test, scores, n_resamples=0, inset=False, ax=ax, **limits)
-    ax.set_title(name)
+    bottom = max(0.0, 1 - 1.2 * (1 - limits.get("min_tpr", 0.0)))
+    ax.set(xlim=(0, min(1.0, 1.2 * limits["max_fpr"])), ylim=(bottom, 1), title=name)
+    ax.set_aspect("auto")
 plt.show()

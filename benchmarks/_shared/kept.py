@@ -32,6 +32,13 @@ def kept(name: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., Any]) -
     return wanted, total
 
 
+def forget(name: str, chosen: Callable[..., bool]) -> None:
+    """Drop the figures of the jobs with ``chosen(*job)`` from ``results/<name>.jsonl``."""
+    path = RESULTS / f"{name}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    path.write_text("".join(f"{line}\n" for line in lines if not chosen(*json.loads(line)[0])))
+
+
 def running_time(seconds: float) -> str:
     """Return the sentence that every page starts with."""
     return f"Running time, one thread: {seconds / 60:.1f} minutes of CPU."

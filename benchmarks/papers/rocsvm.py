@@ -65,7 +65,7 @@ def table3(name: str, method: str) -> list[list[float]] | None:
     """Return AUC and accuracy of the ten folds with the parameters of the best AUC."""
     if not (data_directory() / f"{name.removesuffix(WITH_TIME)}.npz").exists():
         return None
-    best = json.loads((RESULTS / "kernels.json").read_text())[f"table2 {name} {method}"]["at"]
+    best = json.loads((RESULTS / "kernels.json").read_text())[f"table2 {name} {method}"][0]["at"]
     return ten_fold(name, GRIDS[method][0](**best))
 
 

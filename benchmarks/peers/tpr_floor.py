@@ -1,9 +1,14 @@
-"""Test partial AUC above a true-positive rate: the default fit and baselines, each tuned on the same inner folds.
+"""Test partial AUC above a true-positive rate: the default fit, the papers' methods and baselines.
 
-The protocol is that of :mod:`benchmarks.peers.partial_auc`: rows (at most ``--rows``) are split 2/3 to 1/3, features
-standardised on the training part, every method tuned on the same five stratified folds of it and scored on the rest.
-The windows are TPR >= 0.9, and the corner TPR >= 0.5, FPR <= 0.1. Scores are kept in ``results/tpr_floor.jsonl``, so an
-interrupted run goes on where it stopped; ``--minutes`` limits one run, ``--report`` only writes the table.
+The protocol is that of :mod:`benchmarks.peers.partial_auc`: two thirds of the rows, at most ``--rows``, are for
+training, the others, at most twice ``--rows``, for the test, and features are standardised on the training rows. The
+default, the baselines and the exact fits of the convex losses choose ``C`` on the same five stratified folds. The
+convex losses are also fitted by Algorithm 1 of Narasimhan and Agarwal, with ``C`` chosen on a third of the training
+rows. The windows are TPR >= 0.9, and the corner TPR >= 0.5, FPR <= 0.1.
+
+Scores are kept in ``results/tpr_floor.jsonl``, one line for each split and method, so an interrupted run goes on where
+it stopped. ``--only`` and ``--sets`` name the methods and sets to run, ``--forget`` the methods whose scores are
+dropped first, ``--minutes`` limits the time of a run, and ``--report`` only writes the page.
 """
 
 from __future__ import annotations
@@ -11,130 +16,181 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from functools import cache
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks._shared.kept import kept, running_time
+from benchmarks._shared.kept import forget, kept, running_time
 from benchmarks._shared.results import markdown, publish
-from benchmarks.peers.partial_auc import load_or_say, split
+from benchmarks.peers.partial_auc import WIDE, Count, Rows, large_test, load_or_say
 from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer, partial_auc_score
 
 SEEDS = 5
 # (min_tpr, max_fpr)
-CORNERS = [(0.9, 1.0), (0.5, 0.1)]
-# Sets of partial_auc.py with two positives of the test part or more above a TPR of 0.9.
+Corner = tuple[float, float]
+CORNERS: list[Corner] = [(0.9, 1.0), (0.5, 0.1)]
+# Sets of partial_auc.py with enough positives for a true-positive rate of 0.9, and three more.
 SETS = [
-    "pima", "ionosphere", "abalone", "adult", "cod-rna", "ijcnn1", "letter:A", "letter:K", "letter:O", "letter:Q",
-    "letter:S", "letter:Z", "spambase", "covtype", "a9a", "connect-4",
+    "pima", "ionosphere", "abalone", "cod-rna", "ijcnn1", "letter:A", "letter:K", "letter:O", "letter:Q", "letter:S",
+    "letter:Z", "spambase", "covtype", "adult", "a9a", "connect-4",
 ]  # fmt: skip
-METHODS = ["auto", "logistic", "logistic balanced", "full AUC", "tight", "structural"]
-LEGEND = (
-    "Mean test partial AUC of `PartialAUCClassifierCV` (auto) over the seeds, then auto minus each baseline with the "
-    "standard error of the paired difference. **Bold**: auto is behind by more than one standard error. Above a "
-    "true-positive rate alone, no negatives lie beyond the window, and the structural loss equals the tight one."
-)
+BASELINES = ["logistic", "logistic balanced", "full AUC"]
+LOSSES = ["tight", "structural"]
+METHODS = ["auto", *BASELINES, *LOSSES]
+# Letters of the forms of a convex loss in the table: exact, Algorithm 1 with its model kept, and refitted.
+FORMS = "ekr"
+Scores = dict[str, np.ndarray]
+
+rows_of = lru_cache(maxsize=1)(large_test)
 
 
-def model(method: str, floor: float, limit: float, folds: list[Any]) -> Any:
-    """Return a method, tuned on the folds."""
+def models(method: str, corner: Corner, rows: Rows, seed: int) -> Iterator[Any]:
+    """Yield the fitted model of a method, or of each form of a convex loss."""
+    X, y = rows.X, rows.y
+    floor, limit = corner
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
     if method == "auto":
-        return PartialAUCClassifierCV(min_tpr=floor, max_fpr=limit, cv=folds)
-    wide, convex = [0.01, 0.1, 1.0, 10.0], [1.0, 100.0]
-    window = {"min_tpr": floor, "max_fpr": limit, "max_iter": 40}
+        yield PartialAUCClassifierCV(0.0, limit, min_tpr=floor, cv=folds).fit(X, y)
+        return
+    wide, pairs = [0.01, 0.1, 1.0, 10.0], [1.0, 100.0]
     estimator, grid = {
         "logistic": (LogisticRegression(max_iter=1000), wide),
         "logistic balanced": (LogisticRegression(max_iter=1000, class_weight="balanced"), wide),
-        "full AUC": (AUCClassifier(), convex),
-        "tight": (PartialAUCClassifier(loss="tight", **window), convex),
-        "structural": (PartialAUCClassifier(loss="structural", **window), convex),
-    }[method]
+        "full AUC": (AUCClassifier(), pairs),
+    }.get(method) or (PartialAUCClassifier(0.0, limit, method, min_tpr=floor, max_iter=40), pairs)
     scoring = make_scorer("partial_auc", min_tpr=floor, max_fpr=limit)
-    return GridSearchCV(estimator, {"C": grid}, scoring=scoring, cv=folds)
+    yield GridSearchCV(estimator, {"C": grid}, scoring=scoring, cv=folds).fit(X, y)
+    if method in LOSSES:
+        options = {"min_tpr": floor, "solver": "cutting_plane", "tol": 1e-4, "max_iter": 100}
+        third = StratifiedShuffleSplit(1, test_size=1 / 3, random_state=seed)
+        model = PartialAUCClassifierCV(0.0, limit, method, Cs=WIDE, cv=third, **options).fit(X, y)
+        yield model
+        yield PartialAUCClassifier(0.0, limit, method, C=model.C_, **options).fit(X, y)
 
 
-rows_of = cache(split)
-
-
-def score(name: str, floor: float, limit: float, seed: int, rows: int, method: str) -> float:
-    """Return the test partial AUC of a method on one split."""
-    X, X_test, y, y_test = rows_of(name, seed, rows)
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
+def test_scores(name: str, floor: float, limit: float, seed: int, rows: int, method: str) -> list[float]:
+    """Return the test partial AUC of each form of a method on one split."""
+    parts = rows_of(name, seed, rows)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # baselines may collapse or stop early, which their scores show
-        fitted = model(method, floor, limit, folds).fit(X, y)
-    return float(partial_auc_score(y_test, fitted.decision_function(X_test), min_tpr=floor, max_fpr=limit))
+        decisions = [model.decision_function(parts.X_test) for model in models(method, (floor, limit), parts, seed)]
+    return [partial_auc_score(parts.y_test, decision, min_tpr=floor, max_fpr=limit) for decision in decisions]
 
 
-def difference(scores: dict[str, np.ndarray], method: str) -> tuple[float, float]:
-    """Return the mean of auto minus a baseline, and its standard error."""
-    gain = scores["auto"] - scores[method]
-    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(gain.size))
+def defined(corner: Corner) -> list[str]:
+    """Return the methods of a corner; without negatives beyond the window, the structural loss is the tight one."""
+    return [method for method in METHODS if method != "structural" or corner[1] < 1]
 
 
-def text(mean: float, error: float) -> str:
+def complete(found: dict[Any, list[float]], name: str, corner: Corner, rows: int) -> Scores | None:
+    """Return the scores of each method, as an array of seeds by forms, or None if some are not there yet."""
+    scores = {m: [found.get((name, *corner, seed, rows, m)) for seed in range(SEEDS)] for m in defined(corner)}
+    if any(row is None for values in scores.values() for row in values):
+        return None
+    return {method: np.array(values) for method, values in scores.items()}
+
+
+def difference(scores: Scores, method: str) -> tuple[float, float, str]:
+    """Return auto minus the best form of a rival, its standard error, and the letter of the form of a convex loss."""
+    form = int(scores[method].mean(axis=0).argmax())
+    gain = scores["auto"][:, 0] - scores[method][:, form]
+    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(SEEDS)), FORMS[form] if method in LOSSES else ""
+
+
+def cell(gain: float, error: float, form: str) -> str:
     """Return a difference as a cell of the table."""
-    cell = f"{mean:+.4f} ± {error:.4f}"
-    return f"**{cell}**" if mean < -error else cell
+    text = f"{gain:+.4f} ± {error:.4f} {form}".rstrip()
+    return f"**{text}**{'!' * (gain < -2 * error)}" if gain < -error else text
 
 
-def report(found: dict[Any, float], rows: int, seconds: float) -> None:
-    """Write the table of the sets for which all scores are there, and how often auto is ahead and behind."""
-    sections = [running_time(seconds), f"At most {rows} rows of a set, {SEEDS} seeds. {LEGEND}"]
-    for floor, limit in CORNERS:
-        lines, gains = [], []
-        for name in SETS:
-            scores = {m: [found.get((name, floor, limit, k, rows, m)) for k in range(SEEDS)] for m in METHODS}
-            if any(value is None for values in scores.values() for value in values):
-                continue
-            arrays = {method: np.array(values) for method, values in scores.items()}
-            gains.append([difference(arrays, method) for method in METHODS[1:]])
-            lines.append((name, f"{arrays['auto'].mean():.4f}", *(text(*gain) for gain in gains[-1])))
-        if not lines:
+LEGEND = (
+    "Mean test partial AUC of auto over the splits; then auto minus each rival, with the standard error of the paired "
+    "difference. **Bold**: auto is behind by more than one standard error; **bold**!: by more than two. The letter "
+    "after a difference is the form of the rival: e exact, k Algorithm 1 (the model fitted to two thirds of the "
+    "training rows is kept), r Algorithm 1, refitted to all of them; the form with the largest mean test score counts, "
+    "which favours the rival. A score of 0 means that the curve does not enter the corner."
+)
+
+
+def section(found: dict[Any, list[float]], corner: Corner, rows: int) -> list[str]:
+    """Return the table of a corner, and how often auto is ahead and behind."""
+    rivals = defined(corner)[1:]
+    counts = dict.fromkeys(rivals, Count())
+    lines, judged = [], []
+    for name in SETS:
+        scores = complete(found, name, corner, rows)
+        if scores is None:
             continue
-        title = f"## TPR >= {floor:g}" + (f", FPR <= {limit:g}" if limit < 1 else "")
-        sections += [title, markdown(("set", "auto", *METHODS[1:]), lines), summary(np.array(gains))]
-    publish("tpr_floor", "Test partial AUC above a true-positive rate", sections)
+        gains = {method: difference(scores, method) for method in rivals}
+        counts = {method: counts[method].add(*gains[method][:2]) for method in rivals}
+        judged.append([(gain > error, gain < -error, gain < -2 * error) for gain, error, _ in gains.values()])
+        lines.append((name, f"{scores['auto'].mean():.4f}", *(cell(*gains[method]) for method in rivals)))
+    if not lines:
+        return []
+    flags = np.array(judged)
+    title = f"## TPR >= {corner[0]:g}" + (f", FPR <= {corner[1]:g}" if corner[1] < 1 else "")
+    note = (
+        f"Of {len(lines)} sets, auto is ahead of every rival by more than one standard error on "
+        f"{flags[..., 0].all(axis=1).sum()}, behind at least one rival by more than one on "
+        f"{flags[..., 1].any(axis=1).sum()}, and by more than two on {flags[..., 2].any(axis=1).sum()}."
+    )
+    summary = markdown(
+        ["rival", "sets", "ahead by 2 SE", "ahead by 1 SE", "behind by 1 SE", "behind by 2 SE"],
+        [[m, str(c.rows), str(c.ahead2), str(c.ahead), str(c.behind), str(c.behind2)] for m, c in counts.items()],
+    )
+    return [title, note, summary, markdown(("set", "auto", *rivals), lines)]
 
 
-def summary(gains: np.ndarray) -> str:
-    """Return how often auto is ahead and behind, for differences and standard errors of sets by baselines."""
-    mean, error = gains[..., 0], gains[..., 1]
-    ahead, behind, far_behind = mean > error, mean < -error, mean < -2 * error
-    lines = [
-        f"- {len(gains)} sets: ahead of every baseline by more than one standard error on {ahead.all(axis=1).sum()}, "
-        f"behind a baseline by more than one on {behind.any(axis=1).sum()}, by more than two on "
-        f"{far_behind.any(axis=1).sum()}"
-    ]
-    for k, method in enumerate(METHODS[1:]):
-        lines.append(
-            f"- against {method}: ahead by more than one standard error on {ahead[:, k].sum()}, behind by more than "
-            f"one on {behind[:, k].sum()}, by more than two on {far_behind[:, k].sum()}"
-        )
-    return "\n".join(lines)
+def unfinished(found: dict[Any, list[float]], rows: int) -> str:
+    """Return a sentence on the sets that are not complete."""
+    left = [name for name in SETS if any(complete(found, name, corner, rows) is None for corner in CORNERS)]
+    return f" Not complete, and left out in part or altogether: {', '.join(left)}." if left else ""
+
+
+def report(found: dict[Any, list[float]], rows: int, seconds: float) -> None:
+    """Write the page from the sets that are complete."""
+    protocol = (
+        f"{SEEDS} random splits: two thirds of the rows, at most {rows}, for training, and the others, at most twice "
+        "as many, for the test; features standardised. Auto is `PartialAUCClassifierCV`. Auto, the baselines and the "
+        "exact fits of the convex losses (at most 40 iterations) choose `C` on the same five folds of the training "
+        "rows. Algorithm 1 of Narasimhan and Agarwal: eps = 1e-4, at most 100 iterations, `C` from 1e-5 to 1e4 in "
+        "steps of 10, chosen on a third of the training rows. Without a limit on the false-positive rate, the "
+        f"structural loss equals the tight one.{unfinished(found, rows)}"
+    )
+    tables = [part for corner in CORNERS for part in section(found, corner, rows)]
+    title = "Test partial AUC above a true-positive rate"
+    publish("tpr_floor", title, [running_time(seconds), protocol, LEGEND, *tables])
 
 
 def main() -> None:
-    """Run the cells and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2000, help="largest number of rows taken of a set")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="CPU minutes of this run")
-    parser.add_argument("--report", action="store_true", help="only write the table")
+    """Run the fits and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2000, help="largest number of training rows")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="CPU minutes after which no fit is started")
+    parser.add_argument("--report", action="store_true", help="only write the page")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="sets to run")
+    parser.add_argument("--only", nargs="+", choices=METHODS, default=METHODS, help="methods to run")
+    parser.add_argument("--forget", nargs="+", choices=METHODS, default=[], help="methods to run anew")
     args = parser.parse_args()
     most = 0.0 if args.report else 60 * args.minutes
+    if args.forget:
+        forget("tpr_floor", lambda *job: job[-1] in args.forget)
 
-    def work(*job: Any) -> float | None:
-        return score(*job) if time.process_time() < most else None
+    def work(*job: Any) -> list[float] | None:
+        wanted = job[0] in args.sets and job[-1] in args.only
+        return test_scores(*job) if wanted and time.process_time() < most else None
 
     jobs = [
         (name, *corner, seed, args.rows, method)
-        for name, corner, seed, method in product(filter(load_or_say, SETS), CORNERS, range(SEEDS), METHODS)
+        for name, seed, corner in product(filter(load_or_say, SETS), range(SEEDS), CORNERS)
+        for method in defined(corner)
     ]
     found, seconds = kept("tpr_floor", jobs, work)
     report(found, args.rows, seconds)

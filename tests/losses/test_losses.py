@@ -86,7 +86,7 @@ def test_values_are_those_of_enumerated_orderings(m, n, seed):
 
 
 def test_the_example_of_the_paper():
-    # The table of 000 section 2.1; the second scoring function is the better one in [0.1, 0.2].
+    # Narasimhan and Agarwal (2017), section 2.1; the second scoring function is the better one in [0.1, 0.2].
     y = np.repeat([1, 0], [4, 5])
     first = [9.1, 6.8, 6.1, 5.7, 8.5, 8.1, 4.2, 3.6, 2.3]
     second = [9.9, 8.7, 3.3, 2.1, 7.6, 5.3, 4.9, 4.4, 0.8]

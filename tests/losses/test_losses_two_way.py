@@ -88,14 +88,39 @@ def test_a_steep_step_is_the_error_in_the_corner(low, high, floor, sample):
     np.testing.assert_allclose(evaluate(step, y, weight, scores)[0], error, atol=1e-9)
 
 
+# Twelve rows, and their losses on the window (0.125, 0.5] as computed before the losses had min_tpr.
+LABELS = np.array([0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0], dtype=bool)
+SCORES = np.array([0.25, 1.5, -0.75, 2.0, 0.5, 0.5, -0.25, 1.25, -1.5, 2.25, 0.0, 0.75])
+WEIGHT = np.array([1.0, 2, 1, 3, 1, 2, 1, 1, 1, 4, 2, 5])
+RECORDED = [
+    (PartialAUCTight, None, 31 / 24, np.array([0, -3, 0, 3, -4, 2, -4, 3, 0, 0, 0, 3]) / 12),
+    (PartialAUCTight, WEIGHT, 5 / 6, np.array([0, -4, 0, 6, -2, 0, -2, 1, 0, -3, 0, 4]) / 12),
+    (PartialAUCStructural, None, 65 / 48, np.array([1, -3, 0, 3, -4, 2, -6, 3, 0, 0, 1, 3]) / 12),
+    (PartialAUCStructural, WEIGHT, 175 / 192, np.array([1, -16, 0, 24, -9, 2, -14, 4, 0, -12, 2, 18]) / 48),
+    (PartialAUCHinge, None, 15 / 16, np.array([0, -2, 0, 0, -3, 2, -3, 3, 0, 0, 0, 3]) / 12),
+    (PartialAUCHinge, WEIGHT, 65 / 96, np.array([0, -6, 0, 4, -3, 0, -3, 2, 0, -2, 0, 8]) / 24),
+    (PartialAUCRamp, None, 7 / 12, np.array([0, -2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]) / 12),
+    (PartialAUCRamp, WEIGHT, 27 / 64, np.array([0, -5, 0, 2, 0, 0, 0, 1, 0, -2, 0, 4]) / 24),
+]
+
+
+@pytest.mark.parametrize(("cls", "weight", "value", "gradient"), RECORDED)
+def test_a_floor_of_zero_changes_no_bit(cls, weight, value, gradient):
+    found = evaluate(cls(0.125, 0.5, min_tpr=0.0), LABELS, weight, SCORES)
+    assert found[0] == value
+    assert (found[1] == gradient).all()
+
+
 @every_class
-def test_a_floor_of_zero_changes_no_bit(cls):
-    for seed in range(5):
-        y, weight, scores = generic_sample(np.random.default_rng(seed), 20, 60, weighted=seed % 2 == 0)
-        one = evaluate(cls(0.0, 0.3), y, weight, scores)
-        two = evaluate(cls(0.0, 0.3, min_tpr=0.0), y, weight, scores)
-        assert one[0] == two[0]
-        assert (one[1] == two[1]).all()
+@given(sample=samples())
+@law
+def test_the_loss_is_continuous_where_the_floor_reaches_zero(cls, sample):
+    """Without a floor, and with one that excludes a millionth of a positive, different code computes the loss."""
+    y, weight, scores = sample
+    one = evaluate(cls(0.0, 0.3), y, weight, scores)
+    two = evaluate(cls(0.0, 0.3, min_tpr=1e-6), y, weight, scores)
+    np.testing.assert_allclose(two[0], one[0], rtol=1e-5, atol=1e-5 * magnitude(scores))
+    np.testing.assert_allclose(two[1], one[1], rtol=1e-5, atol=1e-5)
 
 
 def test_a_selection_by_anything_but_the_score_is_lower():

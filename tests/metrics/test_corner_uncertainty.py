@@ -116,9 +116,32 @@ def test_few_positives_above_the_floor_are_announced():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metrics.delong_interval(y, scores, min_tpr=0.85)
-    assert holds_enough(10, 0.0, 1.0, 200, 0.85)
-    assert not holds_enough(10, 0.0, 1.0, 200, 0.9)
-    assert not holds_enough(10, 0.0, 0.5, 200, 0.5)
+    assert holds_enough(y, scores, min_tpr=0.85)
+    assert not holds_enough(y, scores, min_tpr=0.9)
+
+
+def test_only_rows_between_the_ends_of_the_curve_in_the_corner_count():
+    """A corner that the curve hardly enters contains few rows, however many there are beside the curve."""
+    y = np.repeat([0, 1], [1000, 200])
+
+    def scores_of(*blocks):
+        """Scores with the given numbers of positives and negatives in turn, from the highest score down."""
+        order = np.repeat(np.arange(len(blocks)) % 2 == 0, blocks)
+        return -np.r_[np.flatnonzero(~order), np.flatnonzero(order)].astype(float)
+
+    # TPR 0.5 at FPR 0, TPR 0.8 at FPR 0.1; and TPR 0.5 at FPR 0.09, TPR 0.56 at FPR 0.1.
+    scores, late = scores_of(100, 50, 60, 50, 40, 900), scores_of(0, 90, 112, 10, 88, 900)
+    limits = {"min_tpr": 0.5, "max_fpr": 0.1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert holds_enough(y, scores, **limits)
+        metrics.delong_interval(y, scores, **limits)
+    assert not holds_enough(y, late, **limits)
+    with pytest.warns(UserWarning, match="about") as found:
+        metrics.delong_test(y, scores, late, **limits)
+    texts = [str(warning.message).partition(";")[0] for warning in found]
+    assert texts == ["the window contains about 10 negatives", "the window contains about 12 positives"]
+    assert not holds_enough(y, -scores, **limits)
 
 
 @pytest.mark.slow
@@ -127,13 +150,14 @@ def test_coverage_and_size(limits):
     """Intervals cover the area of the population, and a test of two equal models rejects in 5 % of the samples."""
     floor, rate = limits["min_tpr"], limits.get("max_fpr", 1.0)
     truth = quad(lambda f: max(true_rate(f) - floor, 0), 0, rate, limit=200)[0] / (1 - floor) / rate
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(0)
     covered, rejected = [], []
-    for _ in range(1000):
+    for _ in range(2000):
         y, first = draw(rng)
         second = 0.8 * (first - SHIFT * y) + 0.6 * rng.normal(size=y.size) + SHIFT * y
         low, high = metrics.delong_interval(y, first, **limits)
         covered.append(low <= truth <= high)
         rejected.append(metrics.delong_test(y, first, second, **limits).pvalue < 0.05)
-    assert 0.93 <= np.mean(covered) <= 0.97
-    assert 0.03 <= np.mean(rejected) <= 0.08
+    # Three standard errors of 2,000 samples are 0.015. With 40 positives above the floor, coverage is 0.94.
+    assert 0.93 <= np.mean(covered) <= 0.965
+    assert 0.035 <= np.mean(rejected) <= 0.065

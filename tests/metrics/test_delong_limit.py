@@ -47,9 +47,9 @@ def test_few_negatives_in_the_window_are_announced(call):
 @pytest.mark.filterwarnings("ignore:the window contains")
 def test_the_limit_parts_what_covers_from_what_does_not():
     rng = np.random.default_rng(0)
-    assert not holds_enough(500, 0.0, 0.01)
+    assert not holds_enough(*sample(rng, 500), max_fpr=0.01)
     assert coverage(0.01, 500, 500, rng) < 0.92
-    assert holds_enough(MIN_IN_REGION * 100, 0.0, 0.01)
+    assert holds_enough(*sample(rng, MIN_IN_REGION * 100), max_fpr=0.01)
     assert coverage(0.01, MIN_IN_REGION * 100, 500, rng) >= 0.92
 
 

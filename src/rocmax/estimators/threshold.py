@@ -155,7 +155,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     estimator : estimator
         Classifier with ``decision_function`` or ``predict_proba``.
     min_tpr : float, default=0.95
-        Required true-positive rate, above 0 and below 1.
+        Required true-positive rate, above 0 and below 1. A limit ``r`` on the false-negative rate is ``1 - r`` here.
     confidence : float, default=None
         Probability with which the limit is satisfied, above 0 and below 1. It requires at least ``log(1 - confidence) /
         log(min_tpr)`` held-out positives. None gives no guarantee.

@@ -20,11 +20,20 @@ from rocmax.metrics.curve import DUST, RankedRows, rank_scores
 MIN_IN_REGION = 30
 
 
+class _OutsideRegionError(ValueError):
+    """The curve does not enter the region."""
+
+
 class _Placements(NamedTuple):
-    """Partial AUC of the region, and the contribution of each row to it (up to a constant for each class)."""
+    """Partial AUC of the region, the contribution of each row to it (up to a constant for each class), and counts.
+
+    The counts are the numbers of negatives and of positives in the region, infinite for a class without a limit.
+    """
 
     area: float
     values: Array
+    n_negatives: float
+    n_positives: float
 
 
 def delong_interval(
@@ -80,8 +89,9 @@ def delong_interval(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives, or if there are fewer than 30
-        positives above ``min_tpr > 0``. The coverage of the interval is then below its level, as is that of
+        If a window narrower than the whole curve contains fewer than 30 negatives, or if a region with ``min_tpr > 0``
+        contains fewer than 30 positives. In a corner, these are the rows between the point where the curve enters it
+        and the point where it leaves it. The coverage of the interval is then below its level, as is that of
         :func:`bootstrap_interval`.
 
     References
@@ -101,9 +111,9 @@ def delong_interval(
     """
     check_level(confidence_level)
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
-    area, values = _placements(rows, min_fpr, max_fpr, min_tpr)
-    _warn_if_few(rows, min_fpr, max_fpr, min_tpr)
-    error = math.sqrt(_variance(rows, values))
+    placements = _placements(rows, min_fpr, max_fpr, min_tpr)
+    _warn_if_few(placements)
+    area, error = placements.area, math.sqrt(_variance(rows, placements.values))
     if error == 0.0 or not 0 < area < 1:
         return area, area
     reach = norm.ppf((1 + confidence_level) / 2) * error / (area * (1 - area))
@@ -157,8 +167,9 @@ def delong_test(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives, or if there are fewer than 30
-        positives above ``min_tpr > 0``. The p-value is then too small.
+        If a window narrower than the whole curve contains fewer than 30 negatives, or if a region with ``min_tpr > 0``
+        contains fewer than 30 positives, for one of the models. The p-value is then not reliable, and usually too
+        small.
 
     References
     ----------
@@ -177,7 +188,7 @@ def delong_test(
     check_level(confidence_level)
     models = [rank_scores(y_true, scores, sample_weight, pos_label) for scores in (y_score, y_score_other)]
     first, second = (_placements(rows, min_fpr, max_fpr, min_tpr) for rows in models)
-    _warn_if_few(models[0], min_fpr, max_fpr, min_tpr)
+    _warn_if_few(first, second)
     difference = first.area - second.area
     error = math.sqrt(_variance(models[0], first.values - second.values))
     if error == 0.0:
@@ -189,29 +200,34 @@ def delong_test(
 
 
 def holds_enough(
-    n_negatives: float, min_fpr: float, max_fpr: float, n_positives: float = math.inf, min_tpr: float = 0.0
+    y_true: ArrayLike, y_score: ArrayLike, *, min_fpr: float = 0.0, max_fpr: float = 1.0, min_tpr: float = 0.0
 ) -> bool:
     """Return whether a region has enough rows for the normal approximation; always true for the whole curve."""
-    enough = MIN_IN_REGION * (1 - DUST)
-    narrow, high = (min_fpr, max_fpr) != (0.0, 1.0), min_tpr > 0
-    return not (narrow and n_negatives * (max_fpr - min_fpr) < enough) and not (
-        high and n_positives * (1 - min_tpr) < enough
-    )
+    rows = rank_scores(y_true, y_score, None, None)
+    try:
+        placements = _placements(rows, min_fpr, max_fpr, min_tpr)
+    except _OutsideRegionError:
+        return False
+    return not _few(placements)
 
 
-def _warn_if_few(rows: RankedRows, min_fpr: float, max_fpr: float, min_tpr: float) -> None:
-    n_positives, n_negatives = (float(rows.weight[members].sum()) for members in (rows.positive, ~rows.positive))
-    for few, kind in (
-        (not holds_enough(n_negatives, min_fpr, max_fpr), f"{n_negatives * (max_fpr - min_fpr):.3g} negatives"),
-        (not holds_enough(1, 0.0, 1.0, n_positives, min_tpr), f"{n_positives * (1 - min_tpr):.3g} positives"),
-    ):
-        if few:
-            warnings.warn(
-                f"the window contains about {kind}; DeLong's variance requires at least {MIN_IN_REGION} and is too "
-                "small with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
-                UserWarning,
-                stacklevel=3,
-            )
+def _few(*models: _Placements) -> list[str]:
+    """Return the numbers of rows that are too small, the smallest of the models, as texts."""
+    counts = {
+        "negatives": min(model.n_negatives for model in models),
+        "positives": min(model.n_positives for model in models),
+    }
+    return [f"{count:.3g} {name}" for name, count in counts.items() if count < MIN_IN_REGION * (1 - DUST)]
+
+
+def _warn_if_few(*models: _Placements) -> None:
+    for count in _few(*models):
+        warnings.warn(
+            f"the window contains about {count}; DeLong's variance requires at least {MIN_IN_REGION} and is not "
+            "reliable with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _placements(rows: RankedRows, min_fpr: float, max_fpr: float, min_tpr: float) -> _Placements:
@@ -228,7 +244,9 @@ def _placements(rows: RankedRows, min_fpr: float, max_fpr: float, min_tpr: float
     values = np.where(rows.positive, above[rows.block], heights[rows.block])
     members = rows.positive
     area = float(rows.weight[members] @ values[members]) / curve.m - min_tpr * (max_fpr - low) / largest
-    return _Placements(area, values)
+    negatives = curve.n * (max_fpr - low) if (min_fpr, max_fpr) != (0.0, 1.0) else math.inf
+    positives = curve.m * (_height(fpr, tpr, max_fpr, "left") - min_tpr) if min_tpr > 0 else math.inf
+    return _Placements(area, values, negatives, positives)
 
 
 def _start(fpr: Array, tpr: Array, min_fpr: float, max_fpr: float, min_tpr: float) -> tuple[float, float]:
@@ -239,7 +257,7 @@ def _start(fpr: Array, tpr: Array, min_fpr: float, max_fpr: float, min_tpr: floa
         part = np.clip((min_tpr - tpr[i - 1]) / (tpr[i] - tpr[i - 1]), 0.0, 1.0)
         entry = float(fpr[i - 1] + part * (fpr[i] - fpr[i - 1]))
     if entry >= max_fpr:
-        raise ValueError(
+        raise _OutsideRegionError(
             f"DeLong's variance requires a curve that reaches a true-positive rate of min_tpr={min_tpr:g} left of the "
             f"false-positive rate max_fpr={max_fpr:g}; got a curve that reaches it at {entry:.3g}. Use "
             "bootstrap_interval or bootstrap_test"

@@ -149,12 +149,10 @@ def _range_measures(data: TestData) -> list[Measure]:
 
 def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
     """Return DeLong's test in the range of interest, or None if it has too few rows or a curve does not enter it."""
-    low, high = data.window
-    enough = holds_enough(data.n_negative, low, high, data.n_positive, data.min_tpr)
-    areas = [metrics.partial_auc_score(pair[0], s, max_fpr=high, min_tpr=data.min_tpr) for s in pair[1:]]
-    if not enough or (data.min_tpr > 0 and min(areas) == 0):
+    limits = {"min_fpr": data.window[0], "max_fpr": data.window[1], "min_tpr": data.min_tpr}
+    if not all(holds_enough(pair[0], scores, **limits) for scores in pair[1:]):
         return None
-    return metrics.delong_test(*pair, min_fpr=low, max_fpr=high, min_tpr=data.min_tpr)
+    return metrics.delong_test(*pair, **limits)
 
 
 def _against_limit(rate: float, interval: Any, limit: float, required: bool) -> str:
