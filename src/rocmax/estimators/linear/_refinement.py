@@ -8,25 +8,26 @@ minima and overfits. Therefore it is minimized from a good starting point, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import row_norms
 
-from rocmax._typing import Array
-from rocmax._validate import CHECKING, TrainingSet
+from rocmax._typing import Array, Bools
+from rocmax._validate import TrainingSet
 from rocmax._window import window_end
-from rocmax.estimators.linear._initial_weights import fit_start
+from rocmax.estimators.linear._initial_weights import Solution, StartProblem, fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
-from rocmax.losses import Loss
+from rocmax.estimators.linear._standardization import standardized, whitening
+from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.operators import MatrixOperator
+from rocmax.operators import RotatedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
+from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
 
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
@@ -35,10 +36,24 @@ STEP = 0.25
 TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
+# Largest number of cuts for a starting point with the tight loss.
+_CUTS = 100
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
 # Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
+
+
+class StartSpec(NamedTuple):
+    """Starting point: kind, weight of the loss, and for a cluster of positives, its number and how many there are."""
+
+    kind: str
+    C: float
+    group: int = 0
+    n_groups: int = 0
+
+
+Solutions = dict[tuple[str, float], Solution]
 
 
 class Start(NamedTuple):
@@ -61,17 +76,32 @@ class Refinement(ABC):
         Tolerance for the starting points and the minimization.
     max_iter : int
         Maximum number of iterations of each fit.
+    similar : dict, default=None
+        Solutions of similar problems, such as :attr:`solutions` on all rows for a fit on the rows of a fold, at which
+        the fits of starting points begin.
+
+    Attributes
+    ----------
+    solutions : dict
+        Solutions of the classifiers that were fitted as starting points, by kind and weight of the loss.
     """
 
-    def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
-        # Arrays, independent of scikit-learn's global output configuration.
-        scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
-        with CHECKING:
-            self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
-        self._scale = scaler.scale_
-        self._operator = MatrixOperator(self._X)
+    def __init__(
+        self, data: TrainingSet, loss: Loss, tol: float, max_iter: int, similar: Solutions | None = None
+    ) -> None:
+        self._operator = standardized(data.X, data.weight)
+        self._scale = self._operator.scale
         self._data, self._tol, self._max_iter = data, tol, max_iter
         self._loss = loss.bind(data.positive, data.weight)
+        self.solutions: Solutions = {}
+        self._similar = similar or {}
+        self._last: dict[str, Solution] = {}
+        self._of_start: tuple[Start, float, float | None] | None = None
+
+    @cached_property
+    def _whitening(self) -> Array | None:
+        """Map from weights of uncorrelated features: in them, the penalty is isotropic."""
+        return whitening(self._operator, self._data.weight)
 
     @abstractmethod
     def trust(self, start: Start) -> float:
@@ -83,52 +113,109 @@ class Refinement(ABC):
 
     def start(self, kind: str, strength: float) -> Start:
         """Fit a starting point, "logistic", "balanced" or "svc", with the given weight of the loss."""
-        return self._fitted(kind, strength, slice(None))
+        return self._classifier(kind, strength, self._data.positive, self._data.weight, (kind, strength))
 
-    def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
-        weight = None if self._data.weight is None else self._data.weight[rows]
+    def _classifier(
+        self, kind: str, strength: float, positive: Bools, weight: Array | None, key: tuple[str, float]
+    ) -> Start:
+        """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
+        near = self._similar.get(key) or self._last.get(kind)
         tol, max_iter = min(1e-4, 0.1 * self._tol), 10 * self._max_iter
-        w = fit_start(kind, self._X[rows], self._data.positive[rows], weight, strength, tol, max_iter)
-        return self._normalized(w)
+        problem = StartProblem(kind, self._operator, positive, weight, strength)
+        self._last[kind] = self.solutions[key] = fit_start(problem, tol, max_iter, near)
+        return self._normalized(self.solutions[key].v[:-1])
 
     def mean_start(self, weights: Array) -> Start:
         """Return the mean of several starting points, given as weights in the original features."""
         return self._normalized(np.mean(weights, axis=0) * self._scale)
 
+    def weights(self, start: Start) -> Array:
+        """Return the weights of a starting point in the original features."""
+        result: Array = start.w / self._scale
+        return result
+
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize ``loss + 1/(2 C trust) Var(scores - start.scores)`` from ``start``, or from ``w0`` if better.
 
-        The returned weights refer to the original features. The starting point is returned if ``C`` or the trust is
-        zero, if its weights are zero, or if the measure on the training rows would decrease.
+        The returned weights refer to the original features; the standard deviation of their scores is 1. The starting
+        point is returned if ``C`` or the trust is zero, if its weights are zero, or if the measure on the training rows
+        would decrease.
         """
-        reach = C * self.trust(start) if C > 0 and start.w.any() else 0.0
+        reach = self._reach(start, C)
         if reach == 0:
-            value = self._loss.value_and_gradient(start.scores)[0]
-            trace = [Progress(value, np.nan, 1)]
-            if callback is not None:
-                callback(trace[0])
-            return Result(start.w / self._scale, value, np.nan, 1, True, "the starting point", trace)
-        objective = Anchored(self._loss, start.scores, 1.0 / reach)
-        begin, value = start, objective.value_and_gradient(start.scores)[0]
+            return self._unmoved(start, callback)
+        begin, objective = start, Anchored(self._loss, start.scores, 1.0 / reach)
         if w0 is not None and np.any(w0):
             other = self._normalized(w0 * self._scale)
-            begin = other if objective.value_and_gradient(other.scores)[0] < value else start
-        descent = LBFGS(0.01 * self._tol, self._max_iter)
-        result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
-        if self._measure(self._operator.matvec(result.w)) < self._measure(start.scores):
-            trace = [progress._replace(objective=value) for progress in result.trace]
-            result = replace(result, w=start.w, objective=value, trace=trace)
+            better = objective.value_and_gradient(other.scores)[0] < self._value(start)
+            begin = other if better else start
+        return self._descended(objective, start, begin, callback)[0]
+
+    def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
+        """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
+
+        Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
+        """
+        results, begin = [self._unmoved(start)], start
+        for C in Cs:
+            reach = self._reach(start, float(C))
+            if reach == 0:
+                results.append(results[0])
+                continue
+            result, begin = self._descended(Anchored(self._loss, start.scores, 1.0 / reach), start, begin)
+            results.append(result)
+        return results
+
+    def _reach(self, start: Start, C: float) -> float:
+        """Return the inverse weight of the penalty; 0 if the starting point cannot be left."""
+        return C * self.trust(start) if C > 0 and start.w.any() else 0.0
+
+    def _unmoved(self, start: Start, callback: Callback | None = None) -> Result:
+        trace = [Progress(self._value(start), np.nan, 1)]
+        if callback is not None:
+            callback(trace[0])
+        return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
+
+    def _descended(
+        self, objective: Anchored, start: Start, begin: Start, callback: Callback | None = None
+    ) -> tuple[Result, Start]:
+        """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
+        result = self._minimized(objective, begin.w, callback)
+        end = self._normalized(result.w)
         if not result.converged:
             message = (
                 f"the minimization did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
                 f"iterations, tol={self._tol:g}; raise max_iter or tol"
             )
             result = replace(result, message=message)
-        return replace(result, w=self._normalized(result.w).w / self._scale)
+        if self._measure(end.scores) < self._measure_at(start):
+            value = self._value(start)
+            trace = [progress._replace(objective=value) for progress in result.trace]
+            return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
+        return replace(result, w=end.w / self._scale), end
 
-    def spread(self, w: Array) -> float:
-        """Return the standard deviation of the scores for weights in the original features; 1 if it is zero."""
-        return weighted_spread(self._operator.matvec(w * self._scale), self._data.weight)
+    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None) -> Result:
+        """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
+        descent, P = LBFGS(0.01 * self._tol, self._max_iter), self._whitening
+        if P is None:
+            return descent.solve(self._operator, objective, Unpenalized(), w, callback)
+        rotated = RotatedOperator(self._operator, P)
+        result = descent.solve(rotated, objective, Unpenalized(), np.linalg.solve(P, w), callback)
+        return replace(result, w=P @ result.w)
+
+    def _value(self, start: Start) -> float:
+        """Return the loss of a starting point, which is computed once."""
+        if self._of_start is None or self._of_start[0] is not start:
+            value = self._loss.value_and_gradient(start.scores)[0]
+            self._of_start = (start, value, None)
+        return self._of_start[1]
+
+    def _measure_at(self, start: Start) -> float:
+        """Return the measure of a starting point, which is computed once."""
+        value = self._value(start)
+        if self._of_start[2] is None:
+            self._of_start = (start, value, self._measure(start.scores))
+        return self._of_start[2]
 
     def _normalized(self, w: Array) -> Start:
         scores = self._operator.matvec(w)
@@ -157,9 +244,16 @@ class WindowRefinement(Refinement):
         Maximum number of iterations of each fit.
     """
 
-    def __init__(self, data: TrainingSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
+    def __init__(
+        self,
+        data: TrainingSet,
+        window: tuple[float, float, float],
+        tol: float,
+        max_iter: int,
+        similar: Solutions | None = None,
+    ) -> None:
         self._area: Measure = PartialAUCMeasure(*window)
-        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter)
+        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter, similar)
         self._window = window
 
     def trust(self, start: Start) -> float:
@@ -170,32 +264,55 @@ class WindowRefinement(Refinement):
         return TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a starting point; also "auc", the full AUC, or "tight", the tight convex loss on the window."""
-        if kind not in ("auc", "tight"):
-            return super().start(kind, strength)
-        loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
-        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        max_iter = max(1, round(ROUGH_SHARE * self._max_iter))
-        bound = loss.bind(self._data.positive, self._data.weight)
-        solver = SmoothedNewton(self._tol, max_iter)
-        return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
+        """Fit a starting point; also "auc", the full AUC, and "tight" and "hinge", losses on the window.
 
-    def subgroups(self) -> list[Labels]:
-        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
-        return group(self._X, self._data.positive, self._data.weight)
-
-    def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:
-        """Fit a starting point for each cluster against all negatives; zero weights for an empty cluster.
-
-        ``labels`` are the labels of the current rows from a clustering of all rows.
+        The tight convex loss is minimized by the cutting-plane algorithm of Narasimhan and Agarwal, which stops early
+        where the minimum is at zero weights, and the hinge loss by CCCP from the full AUC.
         """
-        labels = regroup(self._X, self._data.positive, self._data.weight, labels, size)
-        nothing = self._normalized(np.zeros(self._operator.shape[1]))
-        groups = [labels == k for k in range(size)]
-        return [
-            self._fitted("logistic", SUBGROUP_STRENGTH, members | (labels < 0)) if members.any() else nothing
-            for members in groups
-        ]
+        if kind not in ("auc", "tight", "hinge"):
+            return super().start(kind, strength)
+        loss: Loss = {
+            "auc": ROCAUCMeasure().convex_loss,
+            "tight": self._area.convex_loss,
+            "hinge": lambda: PartialAUCHinge(*self._window),
+        }[kind]()
+        bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
+        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
+        solver: Any = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        if kind == "tight":
+            solver = CuttingPlane(1e-4, _CUTS)
+        if kind == "hinge":
+            solver, w0 = (
+                CCCP(10 * self._tol, 5, inner=replace(solver, tol=10 * self._tol, max_iter=10)),
+                self.start("auc", strength).w,
+            )
+        return self._normalized(solver.solve(self._operator, bound, penalty, w0).w)
+
+    def start_of(self, spec: StartSpec, groups: dict[int, Labels]) -> Start:
+        """Fit a starting point; one for a cluster is fitted to it and all negatives, or zero if it is empty.
+
+        ``groups`` are the clusters of the rows, by the number of clusters.
+        """
+        if spec.n_groups == 0:
+            return self.start(spec.kind, spec.C)
+        labels = groups[spec.n_groups]
+        members = labels == spec.group
+        if not members.any():
+            return self._normalized(np.zeros(self._operator.shape[1]))
+        weight = np.ones(members.size) if self._data.weight is None else self._data.weight
+        return self._classifier("logistic", spec.C, members, weight * (members | (labels < 0)), (spec.kind, spec.C))
+
+    def groups(self) -> dict[int, Labels]:
+        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
+        found = group(self._positives(), self._data.positive, self._data.weight)
+        return {int(labels.max()) + 1: labels for labels in found}
+
+    def regrouped(self, labels: Labels, size: int) -> Labels:
+        """Cluster again, beginning with the labels of the rows from a clustering of more rows."""
+        return regroup(self._positives(), self._data.positive, self._data.weight, labels, size)
+
+    def _positives(self) -> Any:
+        return self._operator.rows(np.flatnonzero(self._data.positive))
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
@@ -249,7 +366,7 @@ class ThresholdRefinement(Refinement):
     def _distances(self) -> Array:
         """Return the squared distance of each row from the mean; sparse rows are not centered by the scaler."""
         mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
-        squares = row_norms(self._X, squared=True)
+        squares = row_norms(self._operator.rows(slice(None)), squared=True)
         result: Array = squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
         return result
 

@@ -1,0 +1,89 @@
+"""Means, standard deviations and correlations of features, without a standardized copy of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from rocmax._typing import Array
+from rocmax.operators import Operator, StandardizedOperator
+
+# Largest number of features for matrices of pairs of features.
+MAX_SQUARE = 300
+# Rows per feature from which such a matrix is estimated, and the least number of rows.
+_ROWS_PER_FEATURE, _FEWEST_ROWS = 100, 4000
+# Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
+_BLOCK = 1 << 17
+# Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
+_RIDGE = 1e-3
+
+
+def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
+    """Return an operator with standardized columns, as those of ``StandardScaler``; sparse rows are not centered.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The rows.
+    weight : ndarray of shape (n_samples,), default=None
+        Sample weights.
+    """
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
+    else:
+        mean, variance = _moments(X, weight)
+    spread = np.sqrt(variance.astype(np.float64))
+    # As in scikit-learn, a constant feature is not scaled.
+    constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
+    return StandardizedOperator(X, shift, np.where(constant, 1.0, spread))
+
+
+def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
+    """Return the mean and the variance of the columns in one pass, from differences to approximate means."""
+    n_rows, n_features = X.shape
+    origin = X[:: max(1, n_rows // 1000)].mean(axis=0, dtype=np.float64)
+    origin = origin.astype(X.dtype if X.dtype.kind == "f" else np.float64)
+    total, sums, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
+    for start in range(0, n_rows, step := max(1, _BLOCK // n_features)):
+        block = X[start : start + step] - origin
+        part = np.ones(len(block), block.dtype) if weight is None else weight[start : start + step].astype(block.dtype)
+        total += float(part.sum(dtype=np.float64))
+        sums += part @ block
+        squares += part @ np.square(block, out=block)
+    mean = sums / total
+    return origin + mean, np.maximum(squares / total - mean**2, 0.0)
+
+
+def spread_rows(operator: Operator) -> slice:
+    """Return rows at equal distances, sufficient to estimate a matrix of pairs of features."""
+    n_rows, n_features = operator.shape
+    return slice(None, None, max(1, n_rows // max(_FEWEST_ROWS, _ROWS_PER_FEATURE * n_features)))
+
+
+def second_moments(operator: StandardizedOperator, rows: slice, weight: Array) -> Array:
+    """Return the weighted sum of ``[x, 1] [x, 1]'`` over standardized rows."""
+    X = operator.rows(rows)
+    weighted = X.multiply(weight[:, np.newaxis]) if sparse.issparse(X) else X * weight[:, np.newaxis].astype(X.dtype)
+    square = weighted.T @ X
+    square = square.toarray() if sparse.issparse(square) else square
+    sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
+    return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+
+
+def whitening(operator: StandardizedOperator, weight: Array | None) -> Array | None:
+    """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated; None if there are many features."""
+    if operator.shape[1] > MAX_SQUARE:
+        return None
+    rows = spread_rows(operator)
+    share = np.ones(operator.shape[0])[rows] if weight is None else weight[rows]
+    moments = second_moments(operator, rows, share / share.sum())
+    mean = moments[-1, :-1]
+    covariance = moments[:-1, :-1] - np.outer(mean, mean)
+    covariance[np.diag_indices_from(covariance)] += _RIDGE * max(float(covariance.trace()) / mean.size, 1e-300)
+    root = linalg.cholesky(covariance, lower=True)
+    result: Array = linalg.solve_triangular(root, np.eye(mean.size), lower=True).T
+    return result
