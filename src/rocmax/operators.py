@@ -81,6 +81,10 @@ class StandardizedOperator:
         self.mean, self.scale = mean, scale
         self.shape = self._operator.shape
 
+    def like(self, X: Any) -> StandardizedOperator:
+        """Return an operator for other rows with the same means and scales."""
+        return StandardizedOperator(X, self.mean, self.scale)
+
     def matvec(self, w: Array) -> Array:
         """Return the scores of the standardized rows."""
         v = w / self.scale

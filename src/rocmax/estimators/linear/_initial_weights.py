@@ -14,11 +14,11 @@ from scipy import linalg
 from scipy.optimize import minimize
 
 from rocmax._typing import Array, Bools
-from rocmax.estimators.linear._standardization import MAX_SQUARE, second_moments, spread_rows
+from rocmax.estimators.linear._standardization import RowSample
 from rocmax.operators import StandardizedOperator
 
 # A Newton step with the Hessian of an earlier point or of other rows should reduce the gradient to this part.
-_CONTRACTION = 0.3
+_CONTRACTION = 0.2
 
 
 class Solution(NamedTuple):
@@ -44,12 +44,20 @@ class StartProblem:
         Sample weights; rows of weight zero are ignored.
     C : float
         Weight of the loss.
+    sample : RowSample, default=None
+        Rows to estimate the Hessian; None if there are too many features.
     """
 
     def __init__(
-        self, kind: str, operator: StandardizedOperator, positive: Bools, weight: Array | None, C: float
+        self,
+        kind: str,
+        operator: StandardizedOperator,
+        positive: Bools,
+        weight: Array | None,
+        C: float,
+        sample: RowSample | None = None,
     ) -> None:
-        self.operator, self._side = operator, np.where(positive, 1.0, -1.0)
+        self._operator, self._sample, self._side = operator, sample, np.where(positive, 1.0, -1.0)
         weight = np.ones(positive.size) if weight is None else weight
         total = float(weight.sum())
         share = weight / total
@@ -61,6 +69,16 @@ class StartProblem:
         self.ridge[-1] *= kind == "svc"
         self._loss = SquaredHinge if kind == "svc" else Logistic
 
+    @property
+    def has_hessian(self) -> bool:
+        """Whether the Hessian can be computed."""
+        return self._sample is not None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the Hessian is computed from a part of the rows."""
+        return self._sample is not None and self._sample.index.step > 1
+
     def gradient(self, v: Array) -> Array:
         """Return the gradient."""
         return self._gradient(v, self._margin(v))
@@ -71,14 +89,13 @@ class StartProblem:
         return float(self._share @ self._loss.value(margin) + 0.5 * self.ridge @ v**2), self._gradient(v, margin)
 
     def hessian(self, v: Array) -> Array:
-        """Return the Hessian of the mean loss without the penalty, from a part of the rows if there are many."""
-        rows = spread_rows(self.operator)
-        curvature = self._loss.curvature(self._margin(v)[rows])
-        share = self._share[rows]
-        return second_moments(self.operator, rows, curvature * share * (self._share.sum() / share.sum()))
+        """Return the Hessian of the mean loss without the penalty, from a sample of the rows."""
+        sample = self._sample
+        assert sample is not None
+        return sample.moments(self._share, self._loss.curvature(self._margin(v)[sample.index]))
 
     def _margin(self, v: Array) -> Array:
-        margin = self.operator.matvec(v[:-1])
+        margin = self._operator.matvec(v[:-1])
         margin += v[-1]
         margin *= self._side
         return margin
@@ -87,11 +104,11 @@ class StartProblem:
         coefficients = self._loss.slope(margin)
         coefficients *= self._share
         coefficients *= self._side
-        return np.append(self.operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
+        return np.append(self._operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
 
 
 def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution | None = None) -> Solution:
-    """Minimize by Newton's method, or by L-BFGS if there are many features.
+    """Minimize by Newton's method, or by L-BFGS if the problem has no Hessian.
 
     Parameters
     ----------
@@ -105,11 +122,24 @@ def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution |
         Solution of a similar problem to begin with; None begins with zero weights.
     """
     v = np.zeros(problem.ridge.size) if near is None else near.v
-    if v.size > MAX_SQUARE + 1:
-        options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
-        run = minimize(problem.value_and_gradient, v, jac=True, method="L-BFGS-B", options=options)
-        return Solution(np.asarray(run.x))
+    if not problem.has_hessian:
+        return Solution(_quasi_newton(problem, tol, max_iter, v, None))
     return _newton(problem, tol, max_iter, Solution(v, None if near is None else near.hessian))
+
+
+def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, factor: Array | None) -> Array:
+    """Minimize by L-BFGS, with the upper Cholesky factor of an approximate Hessian as preconditioner."""
+
+    def weights(u: Array) -> Array:
+        return u if factor is None else linalg.solve_triangular(factor, u)
+
+    def objective(u: Array) -> tuple[float, Array]:
+        value, gradient = problem.value_and_gradient(weights(u))
+        return value, gradient if factor is None else linalg.solve_triangular(factor, gradient, trans="T")
+
+    options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
+    start = v if factor is None else factor @ v
+    return np.asarray(weights(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x))
 
 
 def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
@@ -126,10 +156,12 @@ def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) ->
             return Solution(v + step, hessian)
         decrease = -float(gradient @ step)
         v, gradient, length = _searched(problem, v, gradient, step)
-        if length < 1.0 or float(gradient @ linalg.cho_solve(factor, gradient)) > _CONTRACTION**2 * decrease:
-            hessian = None
-        if fresh and length == 0.0:
-            break
+        if length == 1.0 and float(gradient @ linalg.cho_solve(factor, gradient)) <= _CONTRACTION**2 * decrease:
+            continue
+        if fresh and (length == 0.0 or (length == 1.0 and problem.is_sampled)):
+            # The Hessian from a sample of the rows is not accurate enough.
+            return Solution(_quasi_newton(problem, tol, max_iter, v, np.triu(factor[0])), hessian)
+        hessian = None
     return Solution(v, hessian)
 
 

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from rocmax._typing import Array, Bools
+from rocmax._typing import Array, Bools, Index
 from rocmax._validate import TrainingSet
 from rocmax._window import window_end
 from rocmax.estimators.linear._initial_weights import Solution, StartProblem, fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
-from rocmax.estimators.linear._standardization import standardized, whitening
+from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized
 from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.operators import RotatedOperator
+from rocmax.operators import RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
 
@@ -36,10 +36,16 @@ STEP = 0.25
 TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
+# On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
+# The part is used if it has at most every third row.
+_PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP = 0.1, 10_000, 100, 3
+# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
+_MANY_ROWS = 10_000
 # Largest number of cuts for a starting point with the tight loss.
 _CUTS = 100
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
+CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
 # Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
 
@@ -79,6 +85,8 @@ class Refinement(ABC):
     similar : dict, default=None
         Solutions of similar problems, such as :attr:`solutions` on all rows for a fit on the rows of a fold, at which
         the fits of starting points begin.
+    units : StandardizedOperator, default=None
+        Operator whose means and scales are used; None computes those of the rows.
 
     Attributes
     ----------
@@ -87,9 +95,15 @@ class Refinement(ABC):
     """
 
     def __init__(
-        self, data: TrainingSet, loss: Loss, tol: float, max_iter: int, similar: Solutions | None = None
+        self,
+        data: TrainingSet,
+        loss: Loss,
+        tol: float,
+        max_iter: int,
+        similar: Solutions | None = None,
+        units: StandardizedOperator | None = None,
     ) -> None:
-        self._operator = standardized(data.X, data.weight)
+        self._operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
         self._scale = self._operator.scale
         self._data, self._tol, self._max_iter = data, tol, max_iter
         self._loss = loss.bind(data.positive, data.weight)
@@ -99,9 +113,13 @@ class Refinement(ABC):
         self._of_start: tuple[Start, float, float | None] | None = None
 
     @cached_property
+    def _sample(self) -> RowSample | None:
+        return RowSample(self._operator, self._data.weight) if self._operator.shape[1] <= MAX_SQUARE else None
+
+    @cached_property
     def _whitening(self) -> Array | None:
         """Map from weights of uncorrelated features: in them, the penalty is isotropic."""
-        return whitening(self._operator, self._data.weight)
+        return None if self._sample is None else self._sample.whitening()
 
     @abstractmethod
     def trust(self, start: Start) -> float:
@@ -120,9 +138,9 @@ class Refinement(ABC):
     ) -> Start:
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
-        tol, max_iter = min(1e-4, 0.1 * self._tol), 10 * self._max_iter
-        problem = StartProblem(kind, self._operator, positive, weight, strength)
-        self._last[kind] = self.solutions[key] = fit_start(problem, tol, max_iter, near)
+        tol = self._tol * (0.1 if self._operator.shape[0] > _MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
+        self._last[kind] = self.solutions[key] = fit_start(problem, min(tol, 1e-4), 10 * self._max_iter, near)
         return self._normalized(self.solutions[key].v[:-1])
 
     def mean_start(self, weights: Array) -> Start:
@@ -180,7 +198,7 @@ class Refinement(ABC):
         self, objective: Anchored, start: Start, begin: Start, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, begin.w, callback)
+        result = self._minimized(objective, self._closer(objective, start, begin).w, callback)
         end = self._normalized(result.w)
         if not result.converged:
             message = (
@@ -202,6 +220,10 @@ class Refinement(ABC):
         rotated = RotatedOperator(self._operator, P)
         result = descent.solve(rotated, objective, Unpenalized(), np.linalg.solve(P, w), callback)
         return replace(result, w=P @ result.w)
+
+    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+        """Return a point to begin with that is probably closer to the minimum than ``begin``."""
+        return begin
 
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
@@ -251,10 +273,25 @@ class WindowRefinement(Refinement):
         tol: float,
         max_iter: int,
         similar: Solutions | None = None,
+        units: StandardizedOperator | None = None,
     ) -> None:
         self._area: Measure = PartialAUCMeasure(*window)
-        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter, similar)
+        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter, similar, units)
         self._window = window
+
+    @cached_property
+    def _part(self) -> Part | None:
+        """Part of the rows on which fits begin; None if there are not many rows."""
+        n_rows, n_features = self._operator.shape
+        step = int(n_rows / max(_PART * n_rows, _FEWEST_ROWS, _ROWS_PER_FEATURE * n_features))
+        if step < _LEAST_STEP:
+            return None
+        positive = self._data.positive
+        rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
+        weight = None if self._data.weight is None else self._data.weight[rows]
+        data = self._data._replace(X=self._data.X[rows], positive=positive[rows], weight=weight)
+        args = (self._window, self._tol, self._max_iter, self._similar, self._operator)
+        return Part(WindowRefinement(data, *args), rows, step)
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
@@ -269,7 +306,11 @@ class WindowRefinement(Refinement):
         The tight convex loss is minimized by the cutting-plane algorithm of Narasimhan and Agarwal, which stops early
         where the minimum is at zero weights, and the hinge loss by CCCP from the full AUC.
         """
-        if kind not in ("auc", "tight", "hinge"):
+        if self._part is not None:
+            # The losses of the classifiers are sums over the rows, the others are means.
+            factor = self._part.step if kind in CLASSIFIER_KINDS else 1
+            return self._normalized(self._part.refinement.start(kind, factor * strength).w)
+        if kind in CLASSIFIER_KINDS:
             return super().start(kind, strength)
         loss: Loss = {
             "auc": ROCAUCMeasure().convex_loss,
@@ -295,6 +336,10 @@ class WindowRefinement(Refinement):
         """
         if spec.n_groups == 0:
             return self.start(spec.kind, spec.C)
+        if self._part is not None:
+            here = {spec.n_groups: groups[spec.n_groups][self._part.rows]}
+            start = self._part.refinement.start_of(spec._replace(C=self._part.step * spec.C), here)
+            return self._normalized(start.w)
         labels = groups[spec.n_groups]
         members = labels == spec.group
         if not members.any():
@@ -314,13 +359,52 @@ class WindowRefinement(Refinement):
     def _positives(self) -> Any:
         return self._operator.rows(np.flatnonzero(self._data.positive))
 
+    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+        """Return the minimum on a part of the rows, if there are many."""
+        if self._part is None:
+            return begin
+        small = self._part.refinement
+        anchor = small._normalized(start.w)
+        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w, None)
+        return small._normalized(found.w)
+
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
         starts = [self.start(*spec) for spec in STARTS]
         return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
 
     def _measure(self, scores: Array) -> float:
-        return self._area.score(self._data.positive, scores, sample_weight=self._data.weight)
+        data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
+        return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
+
+
+def top_rows(
+    scores: Array, positive: Bools, weight: Array | None, max_fpr: float
+) -> tuple[Bools, Array, Array | None]:
+    """Return labels, scores and weights with the same ROC curve up to a false-positive rate, of fewer rows.
+
+    The rows with lower scores are joined to one of each class. With weights, all rows are returned.
+    """
+    m = int(np.count_nonzero(positive))
+    n = positive.size - m
+    k = int(max_fpr * n) + 2
+    if weight is not None or 2 * k > n:
+        return positive, scores, weight
+    negative = scores[~positive]
+    lowest = float(np.partition(negative, n - k)[n - k])
+    used = np.flatnonzero(scores >= lowest)
+    labels = positive[used]
+    m_used = int(np.count_nonzero(labels))
+    copies = np.append(np.ones(used.size), [m - m_used, n - (used.size - m_used)])
+    return np.append(labels, [True, False]), np.append(scores[used], [lowest - 1.0] * 2), copies
+
+
+class Part(NamedTuple):
+    """Fit on a part of the rows: all positives and negatives at equal distances."""
+
+    refinement: WindowRefinement
+    rows: Index
+    step: int
 
 
 class ThresholdRefinement(Refinement):

@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._typing import Array
-from rocmax.operators import Operator, StandardizedOperator
+from rocmax.operators import StandardizedOperator
 
 # Largest number of features for matrices of pairs of features.
 MAX_SQUARE = 300
@@ -58,32 +58,64 @@ def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
     return origin + mean, np.maximum(squares / total - mean**2, 0.0)
 
 
-def spread_rows(operator: Operator) -> slice:
-    """Return rows at equal distances, sufficient to estimate a matrix of pairs of features."""
-    n_rows, n_features = operator.shape
-    return slice(None, None, max(1, n_rows // max(_FEWEST_ROWS, _ROWS_PER_FEATURE * n_features)))
+class RowSample:
+    """Standardized rows at equal distances, from which matrices of pairs of features are estimated.
 
+    Parameters
+    ----------
+    operator : StandardizedOperator
+        All rows.
+    weight : ndarray of shape (n_samples,), default=None
+        Sample weights.
+    """
 
-def second_moments(operator: StandardizedOperator, rows: slice, weight: Array) -> Array:
-    """Return the weighted sum of ``[x, 1] [x, 1]'`` over standardized rows."""
-    X = operator.rows(rows)
-    weighted = X.multiply(weight[:, np.newaxis]) if sparse.issparse(X) else X * weight[:, np.newaxis].astype(X.dtype)
-    square = weighted.T @ X
-    square = square.toarray() if sparse.issparse(square) else square
-    sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
-    return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+    def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
+        n_rows, n_features = operator.shape
+        step = max(1, n_rows // max(_FEWEST_ROWS, _ROWS_PER_FEATURE * n_features))
+        self.index = slice(None, None, step)
+        self._X = operator.rows(self.index)
+        self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
+        # A feature that is constant in most of the rows may be constant in the sample. Its variance in all rows is 1.
+        covariance = self.covariance
+        self._missing = np.maximum(1.0 - np.diag(covariance), 0.0) if step > 1 else np.zeros(n_features)
 
+    def moments(self, share: Array, factor: Array) -> Array:
+        """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
 
-def whitening(operator: StandardizedOperator, weight: Array | None) -> Array | None:
-    """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated; None if there are many features."""
-    if operator.shape[1] > MAX_SQUARE:
-        return None
-    rows = spread_rows(operator)
-    share = np.ones(operator.shape[0])[rows] if weight is None else weight[rows]
-    moments = second_moments(operator, rows, share / share.sum())
-    mean = moments[-1, :-1]
-    covariance = moments[:-1, :-1] - np.outer(mean, mean)
-    covariance[np.diag_indices_from(covariance)] += _RIDGE * max(float(covariance.trace()) / mean.size, 1e-300)
-    root = linalg.cholesky(covariance, lower=True)
-    result: Array = linalg.solve_triangular(root, np.eye(mean.size), lower=True).T
-    return result
+        Parameters
+        ----------
+        share : ndarray of shape (n_samples,)
+            Weights of all rows.
+        factor : ndarray of shape (n_sample_rows,)
+            Further factors of the rows of the sample.
+        """
+        part = share[self.index]
+        part = part * (share.sum() / part.sum()) * factor
+        result = self._sums(part)
+        result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
+        return result
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance matrix of the features."""
+        moments = self._sums(self._weight / self._weight.sum())
+        mean = moments[-1, :-1]
+        result: Array = moments[:-1, :-1] - np.outer(mean, mean)
+        return result
+
+    def _sums(self, weight: Array) -> Array:
+        X, column = self._X, weight[:, np.newaxis].astype(self._X.dtype)
+        weighted = X.multiply(column).tocsr() if sparse.issparse(X) else X * column
+        square = weighted.T @ X
+        square = square.toarray() if sparse.issparse(square) else square
+        sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
+        return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+
+    def whitening(self) -> Array:
+        """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
+        covariance = self.covariance
+        size = len(covariance)
+        covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
+        root = linalg.cholesky(covariance, lower=True)
+        result: Array = linalg.solve_triangular(root, np.eye(size), lower=True).T
+        return result

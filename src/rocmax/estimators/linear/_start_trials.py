@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
@@ -17,9 +17,9 @@ from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, Solutions, S
 
 # Classifiers and the full AUC depend on all rows.
 CLASSIFIERS = (
-    *(StartSpec("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(StartSpec("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(StartSpec("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
+    *(StartSpec("logistic", C) for C in (0.01, 0.1, 1.0, 10.0, 100.0)),
+    *(StartSpec("balanced", C) for C in (0.01, 0.1, 1.0, 10.0, 100.0)),
+    *(StartSpec("svc", C) for C in (0.001, 0.01, 0.1, 1.0, 10.0)),
 )
 SAFE = (*CLASSIFIERS, StartSpec("auc", 100.0))
 # Losses on the window depend on few rows.
@@ -31,7 +31,9 @@ _AGREEMENT = 0.9
 # Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
 # less than 1 because with many starting points, some are close to the best by chance.
 _CLOSE = 0.5
-# Folds after which a start is dropped if it was behind the best safe start in each of them.
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, and after these
+# folds if it was behind in each of them.
+_FAR_BEHIND = 0.5
 _TRIAL = 3
 
 
@@ -84,14 +86,15 @@ class StartTrials:
             if left:
                 self._fit(batch, left)
             done = batch[-1] + 1
-            behind = (self.scores[:done, left] < best[:done, np.newaxis]).all(axis=0) & (done >= _TRIAL)
+            level = best[:done, np.newaxis] * (1.0 if done >= _TRIAL else _FAR_BEHIND)
+            behind = (self.scores[:done, left] < level).all(axis=0)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
             left = [k for k, drop in zip(left, behind | zero, strict=True) if not drop]
 
     def _batches(self) -> Iterator[range]:
         """Split the folds: the first one, those up to the end of the trial, the others."""
         ends = sorted({0, 1, min(_TRIAL, len(self._folds)), len(self._folds)})
-        return (range(start, stop) for start, stop in zip(ends[:-1], ends[1:], strict=True))
+        return (range(start, stop) for start, stop in pairwise(ends))
 
     def _extend(self, specs: Sequence[StartSpec]) -> None:
         self.specs += specs
