@@ -19,6 +19,8 @@ from rocmax.operators import StandardizedOperator
 
 # A Newton step with the Hessian of an earlier point or of other rows should reduce the gradient to this part.
 _CONTRACTION = 0.2
+# Number of new Hessians with less progress, after which one from a sample of the rows is not considered accurate enough.
+_MOST_POOR = 4
 
 
 class Solution(NamedTuple):
@@ -145,7 +147,7 @@ def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, fa
 def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
     """Take Newton steps; the Hessian is computed again only when steps with the known one make little progress."""
     v, hessian = near
-    gradient, factor = problem.gradient(v), None
+    gradient, factor, n_poor = problem.gradient(v), None, 0
     for _ in range(max_iter):
         fresh = hessian is None
         if hessian is None:
@@ -158,7 +160,8 @@ def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) ->
         v, gradient, length = _searched(problem, v, gradient, step)
         if length == 1.0 and float(gradient @ linalg.cho_solve(factor, gradient)) <= _CONTRACTION**2 * decrease:
             continue
-        if fresh and (length == 0.0 or (length == 1.0 and problem.is_sampled)):
+        n_poor += fresh
+        if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
             # The Hessian from a sample of the rows is not accurate enough.
             return Solution(_quasi_newton(problem, tol, max_iter, v, np.triu(factor[0])), hessian)
         hessian = None

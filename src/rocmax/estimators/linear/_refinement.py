@@ -32,6 +32,8 @@ from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
+# Tolerance of the minimization, as a multiple of ``tol``; the second one is for many rows and for a part of the rows.
+_ACCURATE, _ROUGH = 0.01, 0.1
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
@@ -138,7 +140,7 @@ class Refinement(ABC):
     ) -> Start:
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
-        tol = self._tol * (0.1 if self._operator.shape[0] > _MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        tol = self._tol * (0.1 if self._operator.shape[0] >= _MANY_ROWS else 1e-2 if self._similar else 1e-3)
         problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
         self._last[kind] = self.solutions[key] = fit_start(problem, min(tol, 1e-4), 10 * self._max_iter, near)
         return self._normalized(self.solutions[key].v[:-1])
@@ -212,9 +214,10 @@ class Refinement(ABC):
             return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
         return replace(result, w=end.w / self._scale), end
 
-    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None) -> Result:
+    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
         """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
-        descent, P = LBFGS(0.01 * self._tol, self._max_iter), self._whitening
+        accuracy = _ROUGH if self._operator.shape[0] >= _MANY_ROWS else _ACCURATE
+        descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
         if P is None:
             return descent.solve(self._operator, objective, Unpenalized(), w, callback)
         rotated = RotatedOperator(self._operator, P)
@@ -319,7 +322,8 @@ class WindowRefinement(Refinement):
         }[kind]()
         bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
         # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        solver: Any = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
+        solver: Any = SmoothedNewton(tol, max(1, round(ROUGH_SHARE * self._max_iter)))
         if kind == "tight":
             solver = CuttingPlane(1e-4, _CUTS)
         if kind == "hinge":
@@ -365,7 +369,7 @@ class WindowRefinement(Refinement):
             return begin
         small = self._part.refinement
         anchor = small._normalized(start.w)
-        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w, None)
+        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w)
         return small._normalized(found.w)
 
     def best_start(self) -> Start:

@@ -13,8 +13,8 @@ from rocmax.operators import StandardizedOperator
 
 # Largest number of features for matrices of pairs of features.
 MAX_SQUARE = 300
-# Rows per feature from which such a matrix is estimated, and the least number of rows.
-_ROWS_PER_FEATURE, _FEWEST_ROWS = 100, 4000
+# Rows per feature from which such a matrix is estimated, and the least number of values in these rows.
+_ROWS_PER_FEATURE, _FEWEST_VALUES = 100, 1 << 18
 # Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
 _BLOCK = 1 << 17
 # Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
@@ -71,7 +71,7 @@ class RowSample:
 
     def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
         n_rows, n_features = operator.shape
-        step = max(1, n_rows // max(_FEWEST_ROWS, _ROWS_PER_FEATURE * n_features))
+        step = max(1, n_rows // max(_FEWEST_VALUES // n_features, _ROWS_PER_FEATURE * n_features))
         self.index = slice(None, None, step)
         self._X = operator.rows(self.index)
         self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
