@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
+from rocmax.losses.bins import blocks
 
 
 class Anchored(BoundLoss):
@@ -47,28 +48,40 @@ class Anchored(BoundLoss):
         change neither mean nor standard deviation is ``g + p (strength (c t - t0) - sum(g) - (g . t) t)``.
         """
         standard, spread = self._standardized(self._checked(scores))
-        value, gradient = self._base.value_and_gradient(standard)
+        value, slope = self._base.value_and_gradient(standard)
         # Half the mean square is 1 - c for standardised scores, without cancellation near the anchor.
-        distance = 0.5 * self._mean((standard - self._anchor) ** 2)
-        correlation = 1.0 - distance if spread > 0 else 0.0
-        used = np.flatnonzero(gradient)
-        coefficients = gradient[used]
-        slope = standard * (self.strength * correlation - float(coefficients @ standard[used]))
-        slope -= float(coefficients.sum())
-        slope -= self.strength * self._anchor
-        slope *= self._share
-        slope[used] += coefficients
+        distance = 0.5 * self._mean_square(standard, self._anchor)
+        used = np.flatnonzero(slope)
+        total, along = float(slope[used].sum()), float(slope[used] @ standard[used])
+        factor = self.strength * (1.0 - distance if spread > 0 else 0.0) - along
+        # In place and by blocks, because temporary arrays of all rows take more memory than the loss.
+        for rows in blocks(slope.size):
+            part = factor * standard[rows]
+            part -= self.strength * self._anchor[rows]
+            part -= total
+            part *= self._share_of(rows)
+            slope[rows] += part
         slope /= spread or 1.0
         return value + self.strength * distance, slope
 
     def _standardized(self, scores: Array) -> tuple[Array, float]:
         """Return standardised scores and their standard deviation; zeros and 0 if it is zero."""
-        centred = scores - self._mean(scores)
-        spread = float(np.sqrt(self._mean(centred**2)))
+        mean = float(scores.mean()) if isinstance(self._share, float) else float(self._share @ scores)
+        centred = scores - mean
+        spread = float(np.sqrt(self._mean_square(centred)))
         if spread > 0:
             centred /= spread
-            return centred, spread
-        return np.zeros_like(scores), 0.0
+        else:
+            centred[:] = 0.0
+        return centred, spread
 
-    def _mean(self, values: Array) -> float:
-        return float(values.mean()) if isinstance(self._share, float) else float(self._share @ values)
+    def _mean_square(self, values: Array, minus: Array | None = None) -> float:
+        """Return the weighted mean square of values or of differences."""
+        total = 0.0
+        for rows in blocks(values.size):
+            part = values[rows] if minus is None else values[rows] - minus[rows]
+            total += float((part * self._share_of(rows)) @ part)
+        return total
+
+    def _share_of(self, rows: slice) -> Any:
+        return self._share if isinstance(self._share, float) else self._share[rows]

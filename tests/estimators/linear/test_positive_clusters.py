@@ -33,7 +33,7 @@ def rows_of(X, positive, weight=None):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_groups_are_the_true_ones_where_they_are_plain(container):
     X, y = two_groups()
-    labels = group(container(X), y == 1, None)[0]
+    labels = group(container(X)[y == 1], y == 1, None)[0]
     assert (labels[y == 0] == -1).all()
     right = X[y == 1, 0] > 0
     found = labels[y == 1] == labels[y == 1][right][0]
@@ -44,15 +44,15 @@ def test_groups_are_the_true_ones_where_they_are_plain(container):
 def test_small_samples_make_fewer_groups(n_positive, sizes):
     rng = np.random.default_rng(0)
     X, positive = rng.standard_normal((400, 2)), np.arange(400) < n_positive
-    assert [labels.max() + 1 for labels in group(X, positive, None)] == sizes
+    assert [labels.max() + 1 for labels in group(X[positive], positive, None)] == sizes
 
 
 def test_weights_move_the_groups():
     X = np.array([[0.0], [1.0], [10.0]]).repeat(40, axis=0)
     positive = np.ones(120, dtype=bool)
-    level = group(X, positive, np.ones(120))[0]
+    level = group(X[positive], positive, np.ones(120))[0]
     assert level[0] == level[40] != level[80]
-    light = group(X, positive, np.where(X[:, 0] == 10.0, 1e-6, 1.0))[0]  # it pays to part those that count
+    light = group(X[positive], positive, np.where(X[:, 0] == 10.0, 1e-6, 1.0))[0]  # it pays to part those that count
     assert light[0] != light[40] == light[80]
 
 
@@ -60,16 +60,16 @@ def test_weights_move_the_groups():
 @given(st.integers(0, 2**32 - 1))
 def test_groups_of_some_rows_keep_their_numbers(seed):
     X, y = two_groups(n=2000, seed=seed, distance=6.0)
-    labels = group(X, y == 1, None)[0]
+    labels = group(X[y == 1], y == 1, None)[0]
     some = np.random.default_rng(seed).random(2000) < 0.5
-    again = regroup(X[some], y[some] == 1, None, labels[some], 2)
+    again = regroup(X[some][y[some] == 1], y[some] == 1, None, labels[some], 2)
     np.testing.assert_array_equal(again, labels[some])
 
 
 def test_a_group_without_rows_leaves_the_others_as_they_are():
     X, y = two_groups(n=100)
     labels = np.where(y == 1, 0, -1)
-    np.testing.assert_array_equal(regroup(X, y == 1, None, labels, 2), labels)
+    np.testing.assert_array_equal(regroup(X[y == 1], y == 1, None, labels, 2), labels)
 
 
 def test_agreement_is_the_mean_correlation_of_scores():

@@ -19,7 +19,7 @@ from rocmax.operators import StandardizedOperator
 
 # A Newton step with the Hessian of an earlier point or of other rows should reduce the gradient to this part.
 _CONTRACTION = 0.2
-# Number of new Hessians with less progress, after which one from a sample of the rows is not considered accurate enough.
+# Number of new Hessians with less progress, after which a Hessian from a sample of the rows is not used any more.
 _MOST_POOR = 4
 
 
@@ -234,4 +234,4 @@ class SquaredHinge:
     @staticmethod
     def curvature(margin: Array) -> Array:
         """Return the second derivatives."""
-        return 2.0 * (margin < 1.0)
+        return np.where(margin < 1.0, 2.0, 0.0)

@@ -24,6 +24,7 @@ from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
 from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized
 from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
+from rocmax.losses.bins import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
@@ -39,8 +40,9 @@ TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
 # On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
-# The part is used if it has at most every third row.
-_PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP = 0.1, 10_000, 100, 3
+# The part is used if it has at most every third row. If it has fewer rows per feature than the last number, classifiers
+# are fitted to all rows, beginning with the solution on the part.
+_PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
 # From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
 _MANY_ROWS = 10_000
 # Largest number of cuts for a starting point with the tight loss.
@@ -112,7 +114,8 @@ class Refinement(ABC):
         self.solutions: Solutions = {}
         self._similar = similar or {}
         self._last: dict[str, Solution] = {}
-        self._of_start: tuple[Start, float, float | None] | None = None
+        self._of_start: tuple[Start, float] | None = None
+        self._measure_of_start: tuple[Start, float] | None = None
 
     @cached_property
     def _sample(self) -> RowSample | None:
@@ -221,7 +224,8 @@ class Refinement(ABC):
         if P is None:
             return descent.solve(self._operator, objective, Unpenalized(), w, callback)
         rotated = RotatedOperator(self._operator, P)
-        result = descent.solve(rotated, objective, Unpenalized(), np.linalg.solve(P, w), callback)
+        v = np.asarray(np.linalg.solve(P, w), dtype=np.float64)
+        result = descent.solve(rotated, objective, Unpenalized(), v, callback)
         return replace(result, w=P @ result.w)
 
     def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
@@ -231,27 +235,30 @@ class Refinement(ABC):
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
         if self._of_start is None or self._of_start[0] is not start:
-            value = self._loss.value_and_gradient(start.scores)[0]
-            self._of_start = (start, value, None)
+            self._of_start = start, self._loss.value_and_gradient(start.scores)[0]
         return self._of_start[1]
 
     def _measure_at(self, start: Start) -> float:
         """Return the measure of a starting point, which is computed once."""
-        value = self._value(start)
-        if self._of_start[2] is None:
-            self._of_start = (start, value, self._measure(start.scores))
-        return self._of_start[2]
+        if self._measure_of_start is None or self._measure_of_start[0] is not start:
+            self._measure_of_start = start, self._measure(start.scores)
+        return self._measure_of_start[1]
 
     def _normalized(self, w: Array) -> Start:
         scores = self._operator.matvec(w)
         spread = weighted_spread(scores, self._data.weight)
-        return Start(w / spread, scores / spread)
+        scores /= spread
+        return Start(w / spread, scores)
 
 
 def weighted_spread(scores: Array, weight: Array | None) -> float:
     """Return the weighted standard deviation of scores; 1 if it is zero."""
-    mean = np.average(scores, weights=weight)
-    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
+    mean, total, square = np.average(scores, weights=weight), 0.0, 0.0
+    for rows in blocks(scores.size):
+        part = scores[rows] - mean
+        share = np.ones(part.size) if weight is None else weight[rows]
+        total, square = total + float(share.sum()), square + float((share * part) @ part)
+    return float(np.sqrt(square / total)) or 1.0
 
 
 class WindowRefinement(Refinement):
@@ -311,15 +318,15 @@ class WindowRefinement(Refinement):
         """
         if self._part is not None:
             # The losses of the classifiers are sums over the rows, the others are means.
-            factor = self._part.step if kind in CLASSIFIER_KINDS else 1
-            return self._normalized(self._part.refinement.start(kind, factor * strength).w)
+            factor, part = (self._part.step if kind in CLASSIFIER_KINDS else 1), self._part.refinement
+            start = part.start(kind, factor * strength)
+            if kind not in CLASSIFIER_KINDS or self._part.rows.size >= _ENOUGH_ROWS * self._operator.shape[1]:
+                return self._normalized(start.w)
+            self._last[kind] = part._last[kind]
         if kind in CLASSIFIER_KINDS:
             return super().start(kind, strength)
-        loss: Loss = {
-            "auc": ROCAUCMeasure().convex_loss,
-            "tight": self._area.convex_loss,
-            "hinge": lambda: PartialAUCHinge(*self._window),
-        }[kind]()
+        losses = {"auc": ROCAUCMeasure().convex_loss(), "tight": self._area.convex_loss()}
+        loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
         bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
         # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
         tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
@@ -374,17 +381,21 @@ class WindowRefinement(Refinement):
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
-        starts = [self.start(*spec) for spec in STARTS]
-        return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
+        best, highest = None, (False, 0.0)
+        for spec in STARTS:
+            start = self.start(*spec)
+            reached = bool(start.w.any()), self._measure(start.scores)
+            if best is None or reached > highest:
+                best, highest = start, reached
+        assert best is not None
+        return best
 
     def _measure(self, scores: Array) -> float:
         data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
         return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
 
 
-def top_rows(
-    scores: Array, positive: Bools, weight: Array | None, max_fpr: float
-) -> tuple[Bools, Array, Array | None]:
+def top_rows(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> tuple[Bools, Array, Array | None]:
     """Return labels, scores and weights with the same ROC curve up to a false-positive rate, of fewer rows.
 
     The rows with lower scores are joined to one of each class. With weights, all rows are returned.

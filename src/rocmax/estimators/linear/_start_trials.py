@@ -31,8 +31,8 @@ _AGREEMENT = 0.9
 # Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
 # less than 1 because with many starting points, some are close to the best by chance.
 _CLOSE = 0.5
-# A start is dropped after the first fold if its score is below this part of that of the best safe start, and after these
-# folds if it was behind in each of them.
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, and after
+# these folds if it was behind in each of them.
 _FAR_BEHIND = 0.5
 _TRIAL = 3
 
@@ -89,7 +89,7 @@ class StartTrials:
             level = best[:done, np.newaxis] * (1.0 if done >= _TRIAL else _FAR_BEHIND)
             behind = (self.scores[:done, left] < level).all(axis=0)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
-            left = [k for k, drop in zip(left, behind | zero, strict=True) if not drop]
+            left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
 
     def _batches(self) -> Iterator[range]:
         """Split the folds: the first one, those up to the end of the trial, the others."""
