@@ -18,7 +18,7 @@ _ROWS_PER_FEATURE, _FEWEST_VALUES = 100, 1 << 18
 # Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
 _BLOCK = 1 << 17
 # Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
-_RIDGE = 1e-3
+_RIDGE = 0.1
 
 
 def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
