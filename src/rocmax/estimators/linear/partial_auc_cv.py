@@ -31,14 +31,17 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
     First, a number of starting points are fitted: logistic regression with and without balanced class weights, the
-    linear support vector machine and the full AUC, each with several regularization strengths. Additional candidates
-    are the tight convex loss, and logistic regressions for clusters of similar positives (two, three and four clusters
-    by k-means, if there are enough positives): in a narrow window, the best linear score may detect only one cluster.
-    With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters.
-    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged;
-    those that collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows
-    than all others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is
-    higher by more than two standard errors.
+    linear support vector machine, each with several regularization strengths, and the full AUC. Additional candidates
+    depend on few rows: the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal, which stops early,
+    for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
+    three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
+    detect only one cluster. With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for
+    single clusters. A candidate is dropped if it has zero weights in a fold, if it is far behind the best of the other
+    starting points in the first fold, or behind it in each of the first three folds; it is used only if its models are
+    similar in all folds.
+    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
+    Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is
+    used if the resulting score is higher by more than two standard errors.
 
     From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
     ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
@@ -101,10 +104,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Partial AUC of the held-out rows along the path.
     starts_ : list of str
         Starting points that were averaged: "logistic", "balanced" (logistic regression with balanced class weights),
-        "svc", "auc", "tight" or "group 1 of 2", with the weight of the loss on standardized features, such as
+        "svc", "auc", "tight", "hinge" or "group 1 of 2", with the weight of the loss on standardized features, such as
         "logistic, C=0.1". Empty if ``loss`` is not "auto".
     start_scores_ : dict
-        Mean held-out partial AUC of each starting point. Empty if ``loss`` is not "auto".
+        Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is not "auto".
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
