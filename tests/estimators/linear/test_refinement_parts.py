@@ -1,4 +1,4 @@
-"""Parts of the default fit: standardization without a copy, samples of rows, and fits to part of the rows first."""
+"""Parts of the default fit: standardization without a copy, samples of rows, fits to part of the rows first."""
 
 import numpy as np
 import pytest

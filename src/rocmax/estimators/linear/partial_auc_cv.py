@@ -107,7 +107,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         "svc", "auc", "tight", "hinge" or "group 1 of 2", with the weight of the loss on standardized features, such as
         "logistic, C=0.1". Empty if ``loss`` is not "auto".
     start_scores_ : dict
-        Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is not "auto".
+        Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is
+        not "auto".
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
