@@ -65,6 +65,73 @@ class MatrixOperator:
         return self._X[index]
 
 
+class StandardizedOperator:
+    """Matrix in memory with standardized columns, ``(X - mean) / scale``, without a standardized copy.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The data.
+    mean, scale : ndarray of shape (n_features,)
+        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by.
+    """
+
+    def __init__(self, X: Any, mean: Array, scale: Array) -> None:
+        self._operator = MatrixOperator(X)
+        self.mean, self.scale = mean, scale
+        self.shape = self._operator.shape
+
+    def like(self, X: Any) -> StandardizedOperator:
+        """Return an operator for other rows with the same means and scales."""
+        return StandardizedOperator(X, self.mean, self.scale)
+
+    def matvec(self, w: Array) -> Array:
+        """Return the scores of the standardized rows."""
+        v = w / self.scale
+        scores = self._operator.matvec(v)
+        scores -= float(self.mean @ v)
+        return scores
+
+    def rmatvec(self, c: Array) -> Array:
+        """Return the sum of the standardized rows with the coefficients ``c``."""
+        result: Array = (self._operator.rmatvec(c) - self.mean * float(c.sum())) / self.scale
+        return result
+
+    def rows(self, index: Any) -> Any:
+        """Return some standardized rows, in the precision of the data; ``index`` may also be a slice."""
+        rows = self._operator.rows(index)
+        if sparse.issparse(rows):
+            return rows @ sparse.diags_array(1.0 / self.scale, dtype=rows.dtype)
+        return (rows - self.mean.astype(rows.dtype, copy=False)) / self.scale.astype(rows.dtype, copy=False)
+
+
+class RotatedOperator:
+    """Data in other coordinates: the weights ``v`` stand for the weights ``matrix @ v`` of the features.
+
+    Parameters
+    ----------
+    operator : Operator
+        The data.
+    matrix : ndarray of shape (n_features, n_features)
+        Map from weights in the new coordinates to weights of the features.
+    """
+
+    def __init__(self, operator: Operator, matrix: Array) -> None:
+        self._operator, self.matrix, self.shape = operator, matrix, operator.shape
+
+    def matvec(self, v: Array) -> Array:
+        """Return the scores."""
+        return self._operator.matvec(self.matrix @ v)
+
+    def rmatvec(self, c: Array) -> Array:
+        """Return the product of the transposed data with ``c``."""
+        return np.asarray(self.matrix.T @ self._operator.rmatvec(c))
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows in the new coordinates."""
+        return self._operator.rows(index) @ self.matrix
+
+
 class CountingOperator:
     """Operator that counts passes over the data: one for each product with all rows."""
 

@@ -26,8 +26,10 @@ from sklearn.svm import LinearSVC
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
 from helpers.tables import payments
-from rocmax.estimators.linear._initial_weights import fit_start
+from rocmax.estimators.linear._initial_weights import StartProblem, fit_start
 from rocmax.estimators.linear._positive_clusters import SIZES, group, regroup
+from rocmax.estimators.linear._standardization import RowSample
+from rocmax.operators import StandardizedOperator
 from rocmax.workflow.models import make_model
 from rocmax.workflow.preprocessing import column_kinds
 
@@ -221,20 +223,22 @@ def test_starts_are_the_classifiers_of_scikit_learn(kind, form, weighted):
     for C in (0.01, 1.0):
         model = LinearSVC(C=C, dual=False, tol=1e-9) if kind == "svc" else LogisticRegression(C=C, tol=1e-9)
         expected = model.fit(X, y, sample_weight=share).coef_[0]
-        found = fit_start(kind, form(X), y == 1, weight, C, 1e-8, 1000)
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        operator = StandardizedOperator(form(X), np.zeros(6), np.ones(6))
+        for sample in (RowSample(operator), None):
+            found = fit_start(StartProblem(kind, operator, y == 1, weight, C, sample), 1e-8, 1000).v[:-1]
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_fewer_kinds_of_rows_than_groups():
     kinds = np.array([[0.0, 1.0], [2.0, 0.5], [1.0, 3.0]])
     X = np.vstack([kinds[np.arange(240) % 3], np.zeros((50, 2))])
     positive = np.arange(290) < 240
-    found = group(X, positive, None)
+    found = group(X[positive], positive, None)
     assert len(found) == len(SIZES)
     for labels in found[1:]:
         assert (labels[positive] == labels[positive][np.arange(240) % 3]).all()
         assert np.unique(labels[positive]).size == 3
-    again = regroup(X, positive, None, found[-1], 4)
+    again = regroup(X[positive], positive, None, found[-1], 4)
     np.testing.assert_array_equal(again, found[-1])
 
 

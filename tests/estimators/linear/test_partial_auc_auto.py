@@ -51,7 +51,7 @@ def starts(X, y, weight=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [
-            LogisticRegression().fit(Z, y, sample_weight=weight),
+            LogisticRegression(tol=1e-9, max_iter=1000).fit(Z, y, sample_weight=weight),
             AUCClassifier(C=10.0).fit(Z, y, weight),
         ]
     return [Z @ model.coef_[0] for model in models if model.coef_.any()]

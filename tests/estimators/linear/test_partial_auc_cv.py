@@ -66,7 +66,7 @@ def test_starts_are_those_models_on_standardised_rows():
         "logistic, C=0.1": LogisticRegression(C=0.1),
         "balanced, C=1": LogisticRegression(C=1.0, class_weight="balanced"),
         "svc, C=0.01": LinearSVC(C=0.01, dual=False),
-        "auc, C=1": AUCClassifier(C=1.0),
+        "auc, C=100": AUCClassifier(C=100.0),
     }
     for spec, rival in rivals.items():
         pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])

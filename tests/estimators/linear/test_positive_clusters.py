@@ -1,19 +1,24 @@
 """Groups of like positives: how they are made, when a start from one of them counts, and what that is good for."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import Parallel
 from scipy import sparse
 
 from rocmax import PartialAUCClassifierCV
 from rocmax._validate import TrainingSet
-from rocmax.estimators.linear._cv_folds import SAFE_STARTS, bold_starts
+from rocmax.estimators.linear._cv_folds import Fold
 from rocmax.estimators.linear._model_choice import agreement, clearly_above
 from rocmax.estimators.linear._positive_clusters import group, regroup
+from rocmax.estimators.linear._refinement import StartSpec
+from rocmax.estimators.linear._start_trials import SAFE, StartTrials
 from rocmax.metrics import partial_auc_score
 
-N_SAFE = len(SAFE_STARTS)
+N_SAFE = len(SAFE)
 
 
 def two_groups(n=1500, seed=0, distance=4.0):
@@ -33,7 +38,7 @@ def rows_of(X, positive, weight=None):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_groups_are_the_true_ones_where_they_are_plain(container):
     X, y = two_groups()
-    labels = group(container(X), y == 1, None)[0]
+    labels = group(container(X)[y == 1], y == 1, None)[0]
     assert (labels[y == 0] == -1).all()
     right = X[y == 1, 0] > 0
     found = labels[y == 1] == labels[y == 1][right][0]
@@ -44,15 +49,15 @@ def test_groups_are_the_true_ones_where_they_are_plain(container):
 def test_small_samples_make_fewer_groups(n_positive, sizes):
     rng = np.random.default_rng(0)
     X, positive = rng.standard_normal((400, 2)), np.arange(400) < n_positive
-    assert [labels.max() + 1 for labels in group(X, positive, None)] == sizes
+    assert [labels.max() + 1 for labels in group(X[positive], positive, None)] == sizes
 
 
 def test_weights_move_the_groups():
     X = np.array([[0.0], [1.0], [10.0]]).repeat(40, axis=0)
     positive = np.ones(120, dtype=bool)
-    level = group(X, positive, np.ones(120))[0]
+    level = group(X[positive], positive, np.ones(120))[0]
     assert level[0] == level[40] != level[80]
-    light = group(X, positive, np.where(X[:, 0] == 10.0, 1e-6, 1.0))[0]  # it pays to part those that count
+    light = group(X[positive], positive, np.where(X[:, 0] == 10.0, 1e-6, 1.0))[0]  # it pays to part those that count
     assert light[0] != light[40] == light[80]
 
 
@@ -60,16 +65,16 @@ def test_weights_move_the_groups():
 @given(st.integers(0, 2**32 - 1))
 def test_groups_of_some_rows_keep_their_numbers(seed):
     X, y = two_groups(n=2000, seed=seed, distance=6.0)
-    labels = group(X, y == 1, None)[0]
+    labels = group(X[y == 1], y == 1, None)[0]
     some = np.random.default_rng(seed).random(2000) < 0.5
-    again = regroup(X[some], y[some] == 1, None, labels[some], 2)
+    again = regroup(X[some][y[some] == 1], y[some] == 1, None, labels[some], 2)
     np.testing.assert_array_equal(again, labels[some])
 
 
 def test_a_group_without_rows_leaves_the_others_as_they_are():
     X, y = two_groups(n=100)
     labels = np.where(y == 1, 0, -1)
-    np.testing.assert_array_equal(regroup(X, y == 1, None, labels, 2), labels)
+    np.testing.assert_array_equal(regroup(X[y == 1], y == 1, None, labels, 2), labels)
 
 
 def test_agreement_is_the_mean_correlation_of_scores():
@@ -101,14 +106,73 @@ def test_agreement_counts_rows_by_weight():
     [(0.6, 0.0, True), (0.6, 1.5, False), (0.5, 0.0, False), (0.4, 0.0, False)],
     ids=["better and alike", "better, but the folds disagree", "level", "worse"],
 )
-def test_bold_starts_have_to_be_better_and_alike(score, turn, counts):
+def test_starts_of_clusters_have_to_be_better_and_alike(score, turn, counts):
+    trials, data = given_trials(StartSpec("group 1 of 2", 10.0, 0, 2), score, turn)
+    choices = trials.choices(data)
+    assert [choice.tolist() for choice in choices[1:]] == ([[N_SAFE]] if counts else [])
+    assert N_SAFE not in choices[0]
+
+
+@pytest.mark.parametrize(
+    ("score", "turn", "used"),
+    [(0.5, 0.0, True), (0.5, 1.5, False), (0.4, 0.0, False)],
+    ids=["level and alike", "level, but the folds disagree", "worse"],
+)
+def test_starts_on_the_window_have_to_be_alike(score, turn, used):
+    trials, data = given_trials(StartSpec("tight", 1.0), score, turn)
+    (chosen,) = trials.choices(data)
+    assert (N_SAFE in chosen) == used
+
+
+def given_trials(spec, score, turn):
+    """Scores of 0.5 for the safe starts, and one more start with models that differ by an angle between two folds."""
     rng = np.random.default_rng(0)
     data = rows_of(rng.standard_normal((400, 2)), np.arange(400) % 2 == 0)
-    scores = np.full((2, N_SAFE + 1), 0.5)
-    scores[:, -1] = score
-    weights = np.ones((2, N_SAFE + 1, 2))
-    weights[1, -1] = [np.cos(np.pi / 4 + turn), np.sin(np.pi / 4 + turn)]
-    assert bold_starts(scores, weights, data).tolist() == ([N_SAFE] if counts else [])
+    fold = Fold(data, np.arange(200), np.arange(200, 400), (0.0, 0.1, 0.0), 1e-3, 100)
+    trials = StartTrials(Parallel(), [fold, fold], {}, {})
+    trials.specs = [*SAFE, spec]
+    trials.scores = np.full((2, N_SAFE + 1), 0.5)
+    trials.scores[:, -1] = score
+    trials.weights = np.ones((2, N_SAFE + 1, 2))
+    trials.weights[1, -1] = [np.cos(np.pi / 4 + turn), np.sin(np.pi / 4 + turn)]
+    return trials, data
+
+
+class Scripted:
+    """Fold whose starting points have given scores; zero weights for a score of None."""
+
+    data = SimpleNamespace(X=np.zeros((4, 2)))
+
+    def __init__(self, scores):
+        self.scores, self.asked = scores, []
+
+
+def scripted(fold, specs, groups, similar):
+    fold.asked += [spec.kind for spec in specs]
+    found = [fold.scores[spec.kind] for spec in specs]
+    return [score or 0.0 for score in found], [np.full(2, 0.0 if score is None else 1.0) for score in found]
+
+
+def test_hopeless_starts_are_dropped_after_the_first_folds(monkeypatch):
+    monkeypatch.setattr(Fold, "starts", scripted)
+    given = {
+        "safe": [0.5] * 5,
+        "zero": [None] * 5,
+        "far": [0.2] * 5,
+        "behind": [0.4] * 5,
+        "once": [0.4, 0.6, 0.4, 0.4, 0.4],
+    }
+    folds = [Scripted({kind: scores[i] for kind, scores in given.items()}) for i in range(5)]
+    trials = StartTrials(Parallel(), folds, {}, {})
+    trials.add([StartSpec("safe", 1.0)])
+    trials.add_promising([StartSpec(kind, 1.0) for kind in ("zero", "far", "behind", "once")])
+    assert folds[0].asked == ["safe", "zero", "far", "behind", "once"]
+    assert folds[1].asked == folds[2].asked == ["safe", "behind", "once"]
+    assert folds[3].asked == folds[4].asked == ["safe", "once"]
+    assert np.isnan(trials.scores).sum(axis=0).tolist() == [0, 4, 4, 2, 0]
+    assert trials.means() == pytest.approx(
+        {"safe, C=1": 0.5, "zero, C=1": 0.0, "far, C=1": 0.2, "behind, C=1": 0.4, "once, C=1": 0.44}
+    )
 
 
 def test_clearly_above_means_by_more_than_two_standard_errors():
@@ -127,4 +191,5 @@ def test_a_narrow_window_is_filled_by_one_group():
     assert all(name.startswith("group") for name in model.starts_)
     X, y = two_groups(seed=1)
     assert partial_auc_score(y, model.decision_function(X), max_fpr=0.02) > 0.4
-    assert max(score for name, score in model.start_scores_.items() if not name.startswith("group")) < 0.2
+    others = [score for name, score in model.start_scores_.items() if not name.startswith(("group", "tight"))]
+    assert max(others) < 0.2  # starts that depend on all rows

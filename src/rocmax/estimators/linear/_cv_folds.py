@@ -10,26 +10,13 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet
-from rocmax.estimators.linear._model_choice import agreement, close_to_best
+from rocmax.estimators.linear._model_choice import close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
-from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, WindowRefinement, weighted_spread
+from rocmax.estimators.linear._refinement import Solutions, StartSpec, WindowRefinement, weighted_spread
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 from rocmax.solvers import Progress, Result
-
-# Kinds of starting points, with the weight of the loss, on standardized features.
-SAFE_STARTS = (
-    *(("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
-    *(("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
-    *(("auc", C) for C in (1.0, 100.0)),
-)
-# These depend on few rows. They are used only if they are better than the others and similar in all folds.
-BOLD_STARTS = (("tight", 1.0), ("tight", 100.0))
-# Minimum mean correlation between the scores of the models that the folds fit from a bold start. If the models differ,
-# their mean can be much worse than each of them on held-out rows.
-_AGREEMENT = 0.9
 
 
 @dataclass
@@ -43,29 +30,36 @@ class Fold:
     tol: float
     max_iter: int
 
-    def starts(self, groups: list[Labels]) -> tuple[list[float], list[Array]]:
-        """Return the held-out partial AUC and the weights of each starting point."""
-        refinement = self._refinement()
-        starts = [refinement.start(*spec) for spec in (*SAFE_STARTS, *BOLD_STARTS)]
-        for labels in groups:
-            starts += refinement.subgroup_starts(labels[self.train], int(labels.max()) + 1)
-        weights = [refinement.run(start, 0.0).w for start in starts]
-        # Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
+    def starts(
+        self, specs: list[StartSpec], groups: dict[int, Labels], similar: Solutions
+    ) -> tuple[list[float], list[Array]]:
+        """Return the held-out partial AUC and the weights of each starting point.
+
+        Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
+
+        Parameters
+        ----------
+        specs : list of StartSpec
+            The starting points.
+        groups : dict of ndarray
+            Clusters of the positives of all rows, by the number of clusters.
+        similar : dict
+            Solutions on all rows, at which the fits of the classifiers begin.
+        """
+        refinement = self._refinement(similar)
+        here = {
+            size: refinement.regrouped(groups[size][self.train], size) for size in {s.n_groups for s in specs} - {0}
+        }
+        starts = [refinement.start_of(spec, here) for spec in specs]
+        weights = [refinement.weights(start) for start in starts]
         return [self._score(w) if w.any() else 0.0 for w in weights], weights
 
     def path(self, starts: Array, Cs: Array) -> tuple[list[float], list[Array], int]:
         """Return the held-out partial AUC and the weights along the path, and the largest number of iterations."""
         refinement = self._refinement()
-        start = refinement.mean_start(starts)
-        results = [refinement.run(start, 0.0)]
-        for C in Cs:
-            results.append(refinement.run(start, float(C), results[-1].w))
-        spread = refinement.spread
-        return (
-            [self._score(result.w) for result in results],
-            [result.w / spread(result.w) for result in results],
-            max(result.n_iter for result in results),
-        )
+        results = refinement.path(refinement.mean_start(starts), Cs)
+        models = [result.w for result in results]
+        return [self._score(w) for w in models], models, max(result.n_iter for result in results)
 
     def fits(self, models: list[LinearScoreClassifier]) -> tuple[list[float], list[Result], list[float]]:
         """Return the held-out partial AUC, the result and the standard deviation of the training scores of each model.
@@ -78,8 +72,8 @@ class Fold:
         spreads = [weighted_spread(operator.matvec(result.w), part.weight) for result in results]
         return [self._score(result.w) if result.w.any() else 0.0 for result in results], results, spreads
 
-    def _refinement(self) -> WindowRefinement:
-        return WindowRefinement(self._part(), self.window, self.tol, self.max_iter)
+    def _refinement(self, similar: Solutions | None = None) -> WindowRefinement:
+        return WindowRefinement(self._part(), self.window, self.tol, self.max_iter, similar)
 
     def _part(self) -> TrainingSet:
         weight = self.data.weight
@@ -158,27 +152,3 @@ def mean_result(fits: list[tuple[Result, float]]) -> Result:
     state = min(results, key=lambda result: result.converged)
     n_iter = max(result.n_iter for result in results)
     return Result(w, objective, gap, n_iter, state.converged, state.message, trace)
-
-
-def start_names(groups: list[Labels]) -> list[tuple[str, float]]:
-    """Return the kind and the weight of the loss of each starting point, in the order of fitting."""
-    sizes = [int(labels.max()) + 1 for labels in groups]
-    of_groups = ((f"group {k + 1} of {size}", SUBGROUP_STRENGTH) for size in sizes for k in range(size))
-    return [*SAFE_STARTS, *BOLD_STARTS, *of_groups]
-
-
-def bold_starts(scores: Array, weights: Array, data: TrainingSet) -> NDArray[np.intp]:
-    """Return the bold starts that have a higher held-out score than all safe starts and agree across folds.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_folds, n_starts)
-        Held-out partial AUC.
-    weights : ndarray of shape (n_folds, n_starts, n_features)
-        Weights of the models.
-    data : TrainingSet
-        Rows on which the models are compared.
-    """
-    means, n_safe = scores.mean(axis=0), len(SAFE_STARTS)
-    ahead = n_safe + np.flatnonzero(means[n_safe:] > means[:n_safe].max())
-    return np.array([k for k in ahead if agreement(weights[:, k], data) >= _AGREEMENT], dtype=np.intp)

@@ -1,68 +1,237 @@
 """Linear classifiers used as starting points: logistic regression and the SVM with squared hinge loss.
 
 scikit-learn's estimators give the same weights, but emit convergence warnings, which are irrelevant for a starting
-point. Python can suppress a warning only for the whole process, including other threads.
+point. Python can suppress a warning only for the whole process, including other threads. Moreover, a fit can begin at
+the solution of a similar problem: another regularization strength, or all rows instead of those of a fold.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 
 from rocmax._typing import Array, Bools
-from rocmax.operators import as_operator
+from rocmax.estimators.linear._standardization import RowSample
+from rocmax.operators import StandardizedOperator
+
+# A Newton step with the Hessian of an earlier point or of other rows should reduce the gradient to this part.
+_CONTRACTION = 0.2
+# Number of new Hessians with less progress, after which a Hessian from a sample of the rows is not used any more.
+_MOST_POOR = 4
 
 
-def fit_start(kind: str, X: Any, positive: Bools, weight: Array | None, C: float, tol: float, max_iter: int) -> Array:
-    """Return the weights of a linear classifier, fitted by L-BFGS from zero weights.
+class Solution(NamedTuple):
+    """Weights of standardized features, followed by the intercept, and the Hessian of the mean loss, if computed."""
+
+    v: Array
+    hessian: Array | None = None
+
+
+class StartProblem:
+    """Penalized mean loss of a linear classifier.
 
     Parameters
     ----------
     kind : {"logistic", "balanced", "svc"}
         The objective of ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
-        ``LinearSVC(C=C, dual=False)``.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        ``LinearSVC(C=C)``.
+    operator : StandardizedOperator
         Standardized rows.
     positive : ndarray of bool
         Mask of the positive rows.
     weight : ndarray, default=None
-        Sample weights.
+        Sample weights; rows of weight zero are ignored.
     C : float
         Weight of the loss.
+    sample : RowSample, default=None
+        Rows to estimate the Hessian; None if there are too many features.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        operator: StandardizedOperator,
+        positive: Bools,
+        weight: Array | None,
+        C: float,
+        sample: RowSample | None = None,
+    ) -> None:
+        self._operator, self._sample, self._side = operator, sample, np.where(positive, 1.0, -1.0)
+        weight = np.ones(positive.size) if weight is None else weight
+        total = float(weight.sum())
+        share = weight / total
+        if kind == "balanced":
+            share = share / (2.0 * np.where(positive, share[positive].sum(), share[~positive].sum()))
+        self._share = share
+        # LinearSVC penalizes the intercept like the weight of a constant feature; LogisticRegression does not.
+        self.ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
+        self.ridge[-1] *= kind == "svc"
+        self._loss = SquaredHinge if kind == "svc" else Logistic
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether the Hessian can be computed."""
+        return self._sample is not None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the Hessian is computed from a part of the rows."""
+        return self._sample is not None and self._sample.index.step > 1
+
+    def gradient(self, v: Array) -> Array:
+        """Return the gradient."""
+        return self._gradient(v, self._margin(v))
+
+    def value_and_gradient(self, v: Array) -> tuple[float, Array]:
+        """Return value and gradient."""
+        margin = self._margin(v)
+        return float(self._share @ self._loss.value(margin) + 0.5 * self.ridge @ v**2), self._gradient(v, margin)
+
+    def hessian(self, v: Array) -> Array:
+        """Return the Hessian of the mean loss without the penalty, from a sample of the rows."""
+        sample = self._sample
+        assert sample is not None
+        return sample.moments(self._share, self._loss.curvature(self._margin(v)[sample.index]))
+
+    def _margin(self, v: Array) -> Array:
+        margin = self._operator.matvec(v[:-1])
+        margin += v[-1]
+        margin *= self._side
+        return margin
+
+    def _gradient(self, v: Array, margin: Array) -> Array:
+        coefficients = self._loss.slope(margin)
+        coefficients *= self._share
+        coefficients *= self._side
+        return np.append(self._operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
+
+
+def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution | None = None) -> Solution:
+    """Minimize by Newton's method, or by L-BFGS if the problem has no Hessian.
+
+    Parameters
+    ----------
+    problem : StartProblem
+        The problem.
     tol : float
-        Tolerance for stopping: largest absolute entry of the gradient of the mean loss plus penalty.
+        Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows.
     max_iter : int
         Maximum number of iterations.
+    near : Solution, default=None
+        Solution of a similar problem to begin with; None begins with zero weights.
     """
-    operator, side = as_operator(X), np.where(positive, 1.0, -1.0)
-    weight = np.ones(positive.size) if weight is None else weight
-    total = float(weight.sum())
-    share = weight / total
-    if kind == "balanced":
-        share = share / (2.0 * np.where(positive, share[positive].sum(), share[~positive].sum()))
-    # LinearSVC penalizes the intercept like the weight of a constant feature; LogisticRegression does not.
-    ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
-    ridge[-1] *= kind == "svc"
-    loss = _squared_hinge if kind == "svc" else _logistic
+    v = np.zeros(problem.ridge.size) if near is None else near.v
+    if not problem.has_hessian:
+        return Solution(_quasi_newton(problem, tol, max_iter, v, None))
+    return _newton(problem, tol, max_iter, Solution(v, None if near is None else near.hessian))
 
-    def objective(v: Array) -> tuple[float, Array]:
-        values, slopes = loss(side * (operator.matvec(v[:-1]) + v[-1]))
-        coefficients = share * side * slopes
-        gradient = np.append(operator.rmatvec(coefficients), coefficients.sum()) + ridge * v
-        return float(share @ values + 0.5 * ridge @ v**2), gradient
+
+def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, factor: Array | None) -> Array:
+    """Minimize by L-BFGS, with the upper Cholesky factor of an approximate Hessian as preconditioner."""
+
+    def weights(u: Array) -> Array:
+        return u if factor is None else linalg.solve_triangular(factor, u)
+
+    def objective(u: Array) -> tuple[float, Array]:
+        value, gradient = problem.value_and_gradient(weights(u))
+        return value, gradient if factor is None else linalg.solve_triangular(factor, gradient, trans="T")
 
     options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
-    start = np.zeros(operator.shape[1] + 1)
-    return np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x[:-1])
+    start = v if factor is None else factor @ v
+    return np.asarray(weights(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x))
 
 
-def _logistic(margin: Array) -> tuple[Array, Array]:
-    return -log_expit(margin), -expit(-margin)
+def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
+    """Take Newton steps; the Hessian is computed again only when steps with the known one make little progress."""
+    v, hessian = near
+    gradient, factor, n_poor = problem.gradient(v), None, 0
+    for _ in range(max_iter):
+        fresh = hessian is None
+        if hessian is None:
+            hessian, factor = problem.hessian(v), None
+        factor = _factor(hessian, problem.ridge) if factor is None else factor
+        step = -linalg.cho_solve(factor, gradient)
+        if np.abs(gradient).max() <= tol:
+            return Solution(v + step, hessian)
+        decrease = -float(gradient @ step)
+        v, gradient, length = _searched(problem, v, gradient, step)
+        if length == 1.0 and float(gradient @ linalg.cho_solve(factor, gradient)) <= _CONTRACTION**2 * decrease:
+            continue
+        n_poor += fresh
+        if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
+            # The Hessian from a sample of the rows is not accurate enough.
+            return Solution(_quasi_newton(problem, tol, max_iter, v, np.triu(factor[0])), hessian)
+        hessian = None
+    return Solution(v, hessian)
 
 
-def _squared_hinge(margin: Array) -> tuple[Array, Array]:
-    slack = np.maximum(1.0 - margin, 0.0)
-    return slack**2, -2.0 * slack
+def _searched(problem: StartProblem, v: Array, gradient: Array, step: Array) -> tuple[Array, Array, float]:
+    """Return the end of a step, the gradient there, and the length of the step, 0 if no step makes progress.
+
+    Along the step the objective is convex: it decreases as long as its slope is negative, and a step that ends
+    with a slope of at most half the size of the first one is accepted.
+    """
+    slope, length = float(gradient @ step), 1.0
+    for _ in range(30):
+        end = v + length * step
+        after = problem.gradient(end)
+        if float(after @ step) <= -0.5 * slope:
+            return end, after, length
+        length *= 0.5
+    return v, gradient, 0.0
+
+
+def _factor(hessian: Array, ridge: Array) -> tuple[Array, bool]:
+    """Return the Cholesky factor of a regularized Hessian; directions without curvature are regularized slightly."""
+    matrix = hessian.copy()
+    matrix[np.diag_indices_from(matrix)] += ridge + 1e-10 * max(float(matrix.trace()) / len(matrix), 1e-300)
+    result: tuple[Array, bool] = linalg.cho_factor(matrix)
+    return result
+
+
+class Logistic:
+    """Logistic loss of margins."""
+
+    @staticmethod
+    def value(margin: Array) -> Array:
+        """Return the values."""
+        result: Array = np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
+        return result
+
+    @staticmethod
+    def slope(margin: Array) -> Array:
+        """Return the derivatives, computed without overflow."""
+        small = np.exp(-np.abs(margin))
+        result: Array = -np.where(margin >= 0, small, 1.0) / (1.0 + small)
+        return result
+
+    @staticmethod
+    def curvature(margin: Array) -> Array:
+        """Return the second derivatives."""
+        small = np.exp(-np.abs(margin))
+        result: Array = small / (1.0 + small) ** 2
+        return result
+
+
+class SquaredHinge:
+    """Squared hinge loss of margins."""
+
+    @staticmethod
+    def value(margin: Array) -> Array:
+        """Return the values."""
+        result: Array = np.maximum(1.0 - margin, 0.0) ** 2
+        return result
+
+    @staticmethod
+    def slope(margin: Array) -> Array:
+        """Return the derivatives."""
+        result: Array = -2.0 * np.maximum(1.0 - margin, 0.0)
+        return result
+
+    @staticmethod
+    def curvature(margin: Array) -> Array:
+        """Return the second derivatives."""
+        return np.where(margin < 1.0, 2.0, 0.0)

@@ -22,13 +22,13 @@ _FEWEST = 50
 _SAME = 1e-6
 
 
-def group(X: Any, positive: Bools, weight: Array | None) -> list[Labels]:
+def group(rows: Any, positive: Bools, weight: Array | None) -> list[Labels]:
     """Cluster the positives by k-means, once for each number of clusters for which there are enough positives.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Standardized rows.
+    rows : ndarray or CSR matrix of shape (n_positives, n_features)
+        Standardized rows of the positives.
     positive : ndarray of bool
         Mask of the positive rows.
     weight : ndarray, default=None
@@ -40,26 +40,24 @@ def group(X: Any, positive: Bools, weight: Array | None) -> list[Labels]:
         Cluster label of each row, -1 for negatives.
     """
     sizes = [size for size in SIZES if positive.sum() >= _FEWEST * size]
-    return [_grouped(X, positive, weight, KMeans(size, n_init=3, random_state=0)) for size in sizes]
+    return [_grouped(rows, positive, weight, KMeans(size, n_init=3, random_state=0)) for size in sizes]
 
 
-def regroup(X: Any, positive: Bools, weight: Array | None, labels: Labels, size: int) -> Labels:
+def regroup(rows: Any, positive: Bools, weight: Array | None, labels: Labels, size: int) -> Labels:
     """Cluster a subset of the rows again, initialized with the clusters of all rows.
 
     The labels of the clusters are preserved. Rows outside the subset affect only the initialization. If a cluster has
     no rows in the subset, the labels are returned unchanged.
     """
-    rows = X[positive]
     members = [labels[positive] == k for k in range(size)]
     if not all(rows_of.any() for rows_of in members):
         return labels
     centres = np.vstack([np.asarray(rows[rows_of].mean(axis=0)).ravel() for rows_of in members])
-    return _grouped(X, positive, weight, KMeans(size, init=centres, n_init=1, random_state=0))
+    return _grouped(rows, positive, weight, KMeans(size, init=centres, n_init=1, random_state=0))
 
 
-def _grouped(X: Any, positive: Bools, weight: Array | None, model: KMeans) -> Labels:
+def _grouped(rows: Any, positive: Bools, weight: Array | None, model: KMeans) -> Labels:
     labels = np.full(positive.size, -1, dtype=np.intp)
-    rows = X[positive]
     distinct = _distinct(rows)
     if distinct.max() + 1 < model.n_clusters:
         # Each distinct row is a cluster. The remaining clusters are empty and have no starting point.

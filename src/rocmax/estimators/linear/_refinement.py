@@ -8,37 +8,62 @@ minima and overfits. Therefore it is minimized from a good starting point, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import row_norms
 
-from rocmax._typing import Array
-from rocmax._validate import CHECKING, TrainingSet
+from rocmax._typing import Array, Bools, Index
+from rocmax._validate import TrainingSet
 from rocmax._window import window_end
-from rocmax.estimators.linear._initial_weights import fit_start
+from rocmax.estimators.linear._initial_weights import Solution, StartProblem, fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
-from rocmax.losses import Loss
+from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized
+from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
+from rocmax.losses.bins import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.operators import MatrixOperator
+from rocmax.operators import RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
+from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
 
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
+# Tolerance of the minimization, as a multiple of ``tol``; the second one is for many rows and for a part of the rows.
+_ACCURATE, _ROUGH = 0.01, 0.1
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
+# On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
+# The part is used if it has at most every third row. If it has fewer rows per feature than the last number, classifiers
+# are fitted to all rows, beginning with the solution on the part.
+_PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
+# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
+_MANY_ROWS = 10_000
+# Largest number of cuts for a starting point with the tight loss.
+_CUTS = 100
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
+CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
 # Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
+
+
+class StartSpec(NamedTuple):
+    """Starting point: kind, weight of the loss, and for a cluster of positives, its number and how many there are."""
+
+    kind: str
+    C: float
+    group: int = 0
+    n_groups: int = 0
+
+
+Solutions = dict[tuple[str, float], Solution]
 
 
 class Start(NamedTuple):
@@ -61,17 +86,45 @@ class Refinement(ABC):
         Tolerance for the starting points and the minimization.
     max_iter : int
         Maximum number of iterations of each fit.
+    similar : dict, default=None
+        Solutions of similar problems, such as :attr:`solutions` on all rows for a fit on the rows of a fold, at which
+        the fits of starting points begin.
+    units : StandardizedOperator, default=None
+        Operator whose means and scales are used; None computes those of the rows.
+
+    Attributes
+    ----------
+    solutions : dict
+        Solutions of the classifiers that were fitted as starting points, by kind and weight of the loss.
     """
 
-    def __init__(self, data: TrainingSet, loss: Loss, tol: float, max_iter: int) -> None:
-        # Arrays, independent of scikit-learn's global output configuration.
-        scaler = StandardScaler(with_mean=not sparse.issparse(data.X)).set_output(transform="default")
-        with CHECKING:
-            self._X = scaler.fit_transform(data.X, sample_weight=data.weight)
-        self._scale = scaler.scale_
-        self._operator = MatrixOperator(self._X)
+    def __init__(
+        self,
+        data: TrainingSet,
+        loss: Loss,
+        tol: float,
+        max_iter: int,
+        similar: Solutions | None = None,
+        units: StandardizedOperator | None = None,
+    ) -> None:
+        self._operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
+        self._scale = self._operator.scale
         self._data, self._tol, self._max_iter = data, tol, max_iter
         self._loss = loss.bind(data.positive, data.weight)
+        self.solutions: Solutions = {}
+        self._similar = similar or {}
+        self._last: dict[str, Solution] = {}
+        self._of_start: tuple[Start, float] | None = None
+        self._measure_of_start: tuple[Start, float] | None = None
+
+    @cached_property
+    def _sample(self) -> RowSample | None:
+        return RowSample(self._operator, self._data.weight) if self._operator.shape[1] <= MAX_SQUARE else None
+
+    @cached_property
+    def _whitening(self) -> Array | None:
+        """Map from weights of uncorrelated features: in them, the penalty is isotropic."""
+        return None if self._sample is None else self._sample.whitening()
 
     @abstractmethod
     def trust(self, start: Start) -> float:
@@ -83,63 +136,129 @@ class Refinement(ABC):
 
     def start(self, kind: str, strength: float) -> Start:
         """Fit a starting point, "logistic", "balanced" or "svc", with the given weight of the loss."""
-        return self._fitted(kind, strength, slice(None))
+        return self._classifier(kind, strength, self._data.positive, self._data.weight, (kind, strength))
 
-    def _fitted(self, kind: str, strength: float, rows: Any) -> Start:
-        weight = None if self._data.weight is None else self._data.weight[rows]
-        tol, max_iter = min(1e-4, 0.1 * self._tol), 10 * self._max_iter
-        w = fit_start(kind, self._X[rows], self._data.positive[rows], weight, strength, tol, max_iter)
-        return self._normalized(w)
+    def _classifier(
+        self, kind: str, strength: float, positive: Bools, weight: Array | None, key: tuple[str, float]
+    ) -> Start:
+        """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
+        near = self._similar.get(key) or self._last.get(kind)
+        tol = self._tol * (0.1 if self._operator.shape[0] >= _MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
+        self._last[kind] = self.solutions[key] = fit_start(problem, min(tol, 1e-4), 10 * self._max_iter, near)
+        return self._normalized(self.solutions[key].v[:-1])
 
     def mean_start(self, weights: Array) -> Start:
         """Return the mean of several starting points, given as weights in the original features."""
         return self._normalized(np.mean(weights, axis=0) * self._scale)
 
+    def weights(self, start: Start) -> Array:
+        """Return the weights of a starting point in the original features."""
+        result: Array = start.w / self._scale
+        return result
+
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize ``loss + 1/(2 C trust) Var(scores - start.scores)`` from ``start``, or from ``w0`` if better.
 
-        The returned weights refer to the original features. The starting point is returned if ``C`` or the trust is
-        zero, if its weights are zero, or if the measure on the training rows would decrease.
+        The returned weights refer to the original features; the standard deviation of their scores is 1. The starting
+        point is returned if ``C`` or the trust is zero, if its weights are zero, or if the measure on the training rows
+        would decrease.
         """
-        reach = C * self.trust(start) if C > 0 and start.w.any() else 0.0
+        reach = self._reach(start, C)
         if reach == 0:
-            value = self._loss.value_and_gradient(start.scores)[0]
-            trace = [Progress(value, np.nan, 1)]
-            if callback is not None:
-                callback(trace[0])
-            return Result(start.w / self._scale, value, np.nan, 1, True, "the starting point", trace)
-        objective = Anchored(self._loss, start.scores, 1.0 / reach)
-        begin, value = start, objective.value_and_gradient(start.scores)[0]
+            return self._unmoved(start, callback)
+        begin, objective = start, Anchored(self._loss, start.scores, 1.0 / reach)
         if w0 is not None and np.any(w0):
             other = self._normalized(w0 * self._scale)
-            begin = other if objective.value_and_gradient(other.scores)[0] < value else start
-        descent = LBFGS(0.01 * self._tol, self._max_iter)
-        result = descent.solve(self._operator, objective, Unpenalized(), begin.w, callback)
-        if self._measure(self._operator.matvec(result.w)) < self._measure(start.scores):
-            trace = [progress._replace(objective=value) for progress in result.trace]
-            result = replace(result, w=start.w, objective=value, trace=trace)
+            better = objective.value_and_gradient(other.scores)[0] < self._value(start)
+            begin = other if better else start
+        return self._descended(objective, start, begin, callback)[0]
+
+    def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
+        """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
+
+        Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
+        """
+        results, begin = [self._unmoved(start)], start
+        for C in Cs:
+            reach = self._reach(start, float(C))
+            if reach == 0:
+                results.append(results[0])
+                continue
+            result, begin = self._descended(Anchored(self._loss, start.scores, 1.0 / reach), start, begin)
+            results.append(result)
+        return results
+
+    def _reach(self, start: Start, C: float) -> float:
+        """Return the inverse weight of the penalty; 0 if the starting point cannot be left."""
+        return C * self.trust(start) if C > 0 and start.w.any() else 0.0
+
+    def _unmoved(self, start: Start, callback: Callback | None = None) -> Result:
+        trace = [Progress(self._value(start), np.nan, 1)]
+        if callback is not None:
+            callback(trace[0])
+        return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
+
+    def _descended(
+        self, objective: Anchored, start: Start, begin: Start, callback: Callback | None = None
+    ) -> tuple[Result, Start]:
+        """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
+        result = self._minimized(objective, self._closer(objective, start, begin).w, callback)
+        end = self._normalized(result.w)
         if not result.converged:
             message = (
                 f"the minimization did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
                 f"iterations, tol={self._tol:g}; raise max_iter or tol"
             )
             result = replace(result, message=message)
-        return replace(result, w=self._normalized(result.w).w / self._scale)
+        if self._measure(end.scores) < self._measure_at(start):
+            value = self._value(start)
+            trace = [progress._replace(objective=value) for progress in result.trace]
+            return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
+        return replace(result, w=end.w / self._scale), end
 
-    def spread(self, w: Array) -> float:
-        """Return the standard deviation of the scores for weights in the original features; 1 if it is zero."""
-        return weighted_spread(self._operator.matvec(w * self._scale), self._data.weight)
+    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
+        """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
+        accuracy = _ROUGH if self._operator.shape[0] >= _MANY_ROWS else _ACCURATE
+        descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
+        if P is None:
+            return descent.solve(self._operator, objective, Unpenalized(), w, callback)
+        rotated = RotatedOperator(self._operator, P)
+        v = np.asarray(np.linalg.solve(P, w), dtype=np.float64)
+        result = descent.solve(rotated, objective, Unpenalized(), v, callback)
+        return replace(result, w=P @ result.w)
+
+    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+        """Return a point to begin with that is probably closer to the minimum than ``begin``."""
+        return begin
+
+    def _value(self, start: Start) -> float:
+        """Return the loss of a starting point, which is computed once."""
+        if self._of_start is None or self._of_start[0] is not start:
+            self._of_start = start, self._loss.value_and_gradient(start.scores)[0]
+        return self._of_start[1]
+
+    def _measure_at(self, start: Start) -> float:
+        """Return the measure of a starting point, which is computed once."""
+        if self._measure_of_start is None or self._measure_of_start[0] is not start:
+            self._measure_of_start = start, self._measure(start.scores)
+        return self._measure_of_start[1]
 
     def _normalized(self, w: Array) -> Start:
         scores = self._operator.matvec(w)
         spread = weighted_spread(scores, self._data.weight)
-        return Start(w / spread, scores / spread)
+        scores /= spread
+        return Start(w / spread, scores)
 
 
 def weighted_spread(scores: Array, weight: Array | None) -> float:
     """Return the weighted standard deviation of scores; 1 if it is zero."""
-    mean = np.average(scores, weights=weight)
-    return float(np.sqrt(np.average((scores - mean) ** 2, weights=weight))) or 1.0
+    mean, total, square = np.average(scores, weights=weight), 0.0, 0.0
+    for rows in blocks(scores.size):
+        part = scores[rows] - mean
+        share = np.ones(part.size) if weight is None else weight[rows]
+        total, square = total + float(share.sum()), square + float((share * part) @ part)
+    return float(np.sqrt(square / total)) or 1.0
 
 
 class WindowRefinement(Refinement):
@@ -157,10 +276,32 @@ class WindowRefinement(Refinement):
         Maximum number of iterations of each fit.
     """
 
-    def __init__(self, data: TrainingSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
+    def __init__(
+        self,
+        data: TrainingSet,
+        window: tuple[float, float, float],
+        tol: float,
+        max_iter: int,
+        similar: Solutions | None = None,
+        units: StandardizedOperator | None = None,
+    ) -> None:
         self._area: Measure = PartialAUCMeasure(*window)
-        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter)
+        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter, similar, units)
         self._window = window
+
+    @cached_property
+    def _part(self) -> Part | None:
+        """Part of the rows on which fits begin; None if there are not many rows."""
+        n_rows, n_features = self._operator.shape
+        step = int(n_rows / max(_PART * n_rows, _FEWEST_ROWS, _ROWS_PER_FEATURE * n_features))
+        if step < _LEAST_STEP:
+            return None
+        positive = self._data.positive
+        rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
+        weight = None if self._data.weight is None else self._data.weight[rows]
+        data = self._data._replace(X=self._data.X[rows], positive=positive[rows], weight=weight)
+        args = (self._window, self._tol, self._max_iter, self._similar, self._operator)
+        return Part(WindowRefinement(data, *args), rows, step)
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
@@ -170,40 +311,115 @@ class WindowRefinement(Refinement):
         return TRUST * held / self._operator.shape[1]
 
     def start(self, kind: str, strength: float) -> Start:
-        """Fit a starting point; also "auc", the full AUC, or "tight", the tight convex loss on the window."""
-        if kind not in ("auc", "tight"):
-            return super().start(kind, strength)
-        loss = (ROCAUCMeasure() if kind == "auc" else self._area).convex_loss()
-        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        max_iter = max(1, round(ROUGH_SHARE * self._max_iter))
-        bound = loss.bind(self._data.positive, self._data.weight)
-        solver = SmoothedNewton(self._tol, max_iter)
-        return self._normalized(solver.solve(self._operator, bound, SquaredL2(strength)).w)
+        """Fit a starting point; also "auc", the full AUC, and "tight" and "hinge", losses on the window.
 
-    def subgroups(self) -> list[Labels]:
-        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
-        return group(self._X, self._data.positive, self._data.weight)
-
-    def subgroup_starts(self, labels: Labels, size: int) -> list[Start]:
-        """Fit a starting point for each cluster against all negatives; zero weights for an empty cluster.
-
-        ``labels`` are the labels of the current rows from a clustering of all rows.
+        The tight convex loss is minimized by the cutting-plane algorithm of Narasimhan and Agarwal, which stops early
+        where the minimum is at zero weights, and the hinge loss by CCCP from the full AUC.
         """
-        labels = regroup(self._X, self._data.positive, self._data.weight, labels, size)
-        nothing = self._normalized(np.zeros(self._operator.shape[1]))
-        groups = [labels == k for k in range(size)]
-        return [
-            self._fitted("logistic", SUBGROUP_STRENGTH, members | (labels < 0)) if members.any() else nothing
-            for members in groups
-        ]
+        if self._part is not None:
+            # The losses of the classifiers are sums over the rows, the others are means.
+            factor, part = (self._part.step if kind in CLASSIFIER_KINDS else 1), self._part.refinement
+            start = part.start(kind, factor * strength)
+            if kind not in CLASSIFIER_KINDS or self._part.rows.size >= _ENOUGH_ROWS * self._operator.shape[1]:
+                return self._normalized(start.w)
+            self._last[kind] = part._last[kind]
+        if kind in CLASSIFIER_KINDS:
+            return super().start(kind, strength)
+        losses = {"auc": ROCAUCMeasure().convex_loss(), "tight": self._area.convex_loss()}
+        loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
+        bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
+        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
+        tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
+        solver: Any = SmoothedNewton(tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        if kind == "tight":
+            solver = CuttingPlane(1e-4, _CUTS)
+        if kind == "hinge":
+            solver, w0 = (
+                CCCP(10 * self._tol, 5, inner=replace(solver, tol=10 * self._tol, max_iter=10)),
+                self.start("auc", strength).w,
+            )
+        return self._normalized(solver.solve(self._operator, bound, penalty, w0).w)
+
+    def start_of(self, spec: StartSpec, groups: dict[int, Labels]) -> Start:
+        """Fit a starting point; one for a cluster is fitted to it and all negatives, or zero if it is empty.
+
+        ``groups`` are the clusters of the rows, by the number of clusters.
+        """
+        if spec.n_groups == 0:
+            return self.start(spec.kind, spec.C)
+        if self._part is not None:
+            here = {spec.n_groups: groups[spec.n_groups][self._part.rows]}
+            start = self._part.refinement.start_of(spec._replace(C=self._part.step * spec.C), here)
+            return self._normalized(start.w)
+        labels = groups[spec.n_groups]
+        members = labels == spec.group
+        if not members.any():
+            return self._normalized(np.zeros(self._operator.shape[1]))
+        weight = np.ones(members.size) if self._data.weight is None else self._data.weight
+        return self._classifier("logistic", spec.C, members, weight * (members | (labels < 0)), (spec.kind, spec.C))
+
+    def groups(self) -> dict[int, Labels]:
+        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
+        found = group(self._positives(), self._data.positive, self._data.weight)
+        return {int(labels.max()) + 1: labels for labels in found}
+
+    def regrouped(self, labels: Labels, size: int) -> Labels:
+        """Cluster again, beginning with the labels of the rows from a clustering of more rows."""
+        return regroup(self._positives(), self._data.positive, self._data.weight, labels, size)
+
+    def _positives(self) -> Any:
+        return self._operator.rows(np.flatnonzero(self._data.positive))
+
+    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+        """Return the minimum on a part of the rows, if there are many."""
+        if self._part is None:
+            return begin
+        small = self._part.refinement
+        anchor = small._normalized(start.w)
+        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w)
+        return small._normalized(found.w)
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
-        starts = [self.start(*spec) for spec in STARTS]
-        return max(starts, key=lambda start: (bool(start.w.any()), self._measure(start.scores)))
+        best, highest = None, (False, 0.0)
+        for spec in STARTS:
+            start = self.start(*spec)
+            reached = bool(start.w.any()), self._measure(start.scores)
+            if best is None or reached > highest:
+                best, highest = start, reached
+        assert best is not None
+        return best
 
     def _measure(self, scores: Array) -> float:
-        return self._area.score(self._data.positive, scores, sample_weight=self._data.weight)
+        data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
+        return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
+
+
+def top_rows(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> tuple[Bools, Array, Array | None]:
+    """Return labels, scores and weights with the same ROC curve up to a false-positive rate, of fewer rows.
+
+    The rows with lower scores are joined to one of each class. With weights, all rows are returned.
+    """
+    m = int(np.count_nonzero(positive))
+    n = positive.size - m
+    k = int(max_fpr * n) + 2
+    if weight is not None or 2 * k > n:
+        return positive, scores, weight
+    negative = scores[~positive]
+    lowest = float(np.partition(negative, n - k)[n - k])
+    used = np.flatnonzero(scores >= lowest)
+    labels = positive[used]
+    m_used = int(np.count_nonzero(labels))
+    copies = np.append(np.ones(used.size), [m - m_used, n - (used.size - m_used)])
+    return np.append(labels, [True, False]), np.append(scores[used], [lowest - 1.0] * 2), copies
+
+
+class Part(NamedTuple):
+    """Fit on a part of the rows: all positives and negatives at equal distances."""
+
+    refinement: WindowRefinement
+    rows: Index
+    step: int
 
 
 class ThresholdRefinement(Refinement):
@@ -249,7 +465,7 @@ class ThresholdRefinement(Refinement):
     def _distances(self) -> Array:
         """Return the squared distance of each row from the mean; sparse rows are not centered by the scaler."""
         mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
-        squares = row_norms(self._X, squared=True)
+        squares = row_norms(self._operator.rows(slice(None)), squared=True)
         result: Array = squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
         return result
 

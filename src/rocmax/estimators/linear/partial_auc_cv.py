@@ -14,19 +14,16 @@ from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, 
 from rocmax._window import check_corner
 from rocmax.estimators._splits import Split, given_splits
 from rocmax.estimators.base import MeasureMixin
-from rocmax.estimators.linear._cv_folds import SAFE_STARTS, Fold, Route, bold_starts, mean_result, start_names
-from rocmax.estimators.linear._model_choice import clearly_above, close_to_best
+from rocmax.estimators.linear._cv_folds import Fold, Route, mean_result
+from rocmax.estimators.linear._model_choice import clearly_above
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement
 from rocmax.estimators.linear._solver_choice import check_solver_parameters
+from rocmax.estimators.linear._start_trials import CLASSIFIERS, HINGE, SAFE, TIGHT, StartTrials, group_specs
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.solvers import Callback, Progress, Result
-
-# Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
-# less than 1 because with many starting points, some are close to the best by chance.
-_CLOSE_STARTS = 0.5
 
 
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
@@ -34,14 +31,17 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
     First, a number of starting points are fitted: logistic regression with and without balanced class weights, the
-    linear support vector machine and the full AUC, each with several regularization strengths. Additional candidates
-    are the tight convex loss, and logistic regressions for clusters of similar positives (two, three and four clusters
-    by k-means, if there are enough positives): in a narrow window, the best linear score may detect only one cluster.
-    With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters.
-    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged;
-    those that collapsed to zero weights are excluded. The additional candidates that are better on the held-out rows
-    than all others, and similar in all folds, are averaged separately. Their mean is used if the resulting score is
-    higher by more than two standard errors.
+    linear support vector machine, each with several regularization strengths, and the full AUC. Additional candidates
+    depend on few rows: the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal, which stops early,
+    for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
+    three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
+    detect only one cluster. With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for
+    single clusters. A candidate is dropped if it has zero weights in a fold, if it is far behind the best of the other
+    starting points in the first fold, or behind it in each of the first three folds; it is used only if its models are
+    similar in all folds.
+    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
+    Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is
+    used if the resulting score is higher by more than two standard errors.
 
     From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
     ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
@@ -104,10 +104,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Partial AUC of the held-out rows along the path.
     starts_ : list of str
         Starting points that were averaged: "logistic", "balanced" (logistic regression with balanced class weights),
-        "svc", "auc", "tight" or "group 1 of 2", with the weight of the loss on standardized features, such as
+        "svc", "auc", "tight", "hinge" or "group 1 of 2", with the weight of the loss on standardized features, such as
         "logistic, C=0.1". Empty if ``loss`` is not "auto".
     start_scores_ : dict
-        Mean held-out partial AUC of each starting point. Empty if ``loss`` is not "auto".
+        Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is
+        not "auto".
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
@@ -209,20 +210,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         parallel = Parallel(n_jobs=self.n_jobs)
         if self.loss != "auto":
             return self._best_fits(parallel, folds, Cs, callback)
-        # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
-        groups = WindowRefinement(data, window, self.tol, self.max_iter).subgroups() if self.min_tpr == 0 else []
-        fitted = parallel(delayed(Fold.starts)(fold, groups) for fold in folds)
-        by_start, weights = (np.array(part) for part in zip(*fitted, strict=True))
-        names = [f"{kind}, C={C:g}" for kind, C in start_names(groups)]
-        self.start_scores_ = dict(zip(names, by_start.mean(axis=0).tolist(), strict=True))
-        safe, bold = np.arange(len(SAFE_STARTS)), bold_starts(by_start, weights, data)
-        routes = [
-            Route(kept[close_to_best(by_start[:, kept], _CLOSE_STARTS)], parallel, folds, weights, Cs)
-            for kept in ((safe, bold) if bold.size else (safe,))
-        ]
-        bolder = clearly_above(routes[-1].best_scores, routes[0].best_scores)
-        route = routes[-1] if bolder else routes[0]
-        self.starts_ = [names[k] for k in route.starts]
+        trials = self._trials(parallel, folds, data)
+        self.start_scores_ = trials.means()
+        routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in trials.choices(data)]
+        route = routes[-1] if clearly_above(routes[-1].best_scores, routes[0].best_scores) else routes[0]
+        self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in route.starts)]
         self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
         self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
         w = route.model()
@@ -233,6 +225,19 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             callback(trace[0])
         message = f"mean of the starting points {self.starts_} and of C={self.averaged_Cs_.tolist()}"
         return Result(w, objective, np.nan, route.n_iter, True, message, trace)
+
+    def _trials(self, parallel: Parallel, folds: list[Fold], data: TrainingSet) -> StartTrials:
+        """Fit the starting points in the folds."""
+        whole = WindowRefinement(data, folds[0].window, self.tol, self.max_iter)
+        # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
+        groups = whole.groups() if self.min_tpr == 0 else {}
+        of_groups = group_specs(groups)
+        for spec in (*CLASSIFIERS, *of_groups):
+            whole.start_of(spec, groups)
+        trials = StartTrials(parallel, folds, groups, whole.solutions)
+        trials.add(SAFE)
+        trials.add_promising([*TIGHT, *(HINGE if self.min_fpr > 0 else ()), *of_groups])
+        return trials
 
     def _best_fits(self, parallel: Parallel, folds: list[Fold], Cs: Array, callback: Callback | None) -> Result:
         """Fit the given loss for each ``C`` in each fold; return the mean of the models of the best ``C``."""

@@ -1,0 +1,121 @@
+"""Means, standard deviations and correlations of features, without a standardized copy of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from rocmax._typing import Array
+from rocmax.operators import StandardizedOperator
+
+# Largest number of features for matrices of pairs of features.
+MAX_SQUARE = 300
+# Rows per feature from which such a matrix is estimated, and the least number of values in these rows.
+_ROWS_PER_FEATURE, _FEWEST_VALUES = 100, 1 << 18
+# Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
+_BLOCK = 1 << 17
+# Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
+_RIDGE = 0.1
+
+
+def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
+    """Return an operator with standardized columns, as those of ``StandardScaler``; sparse rows are not centered.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The rows.
+    weight : ndarray of shape (n_samples,), default=None
+        Sample weights.
+    """
+    if sparse.issparse(X):
+        mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
+    else:
+        mean, variance = _moments(X, weight)
+    spread = np.sqrt(variance.astype(np.float64))
+    # As in scikit-learn, a constant feature is not scaled.
+    constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
+    return StandardizedOperator(X, shift, np.where(constant, 1.0, spread))
+
+
+def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
+    """Return the mean and the variance of the columns in one pass, from differences to approximate means."""
+    n_rows, n_features = X.shape
+    origin = X[:: max(1, n_rows // 1000)].mean(axis=0, dtype=np.float64)
+    origin = origin.astype(X.dtype if X.dtype.kind == "f" else np.float64)
+    total, sums, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
+    for start in range(0, n_rows, step := max(1, _BLOCK // n_features)):
+        block = X[start : start + step] - origin
+        part = np.ones(len(block), block.dtype) if weight is None else weight[start : start + step].astype(block.dtype)
+        total += float(part.sum(dtype=np.float64))
+        sums += part @ block
+        squares += part @ np.square(block, out=block)
+    mean = sums / total
+    return origin + mean, np.maximum(squares / total - mean**2, 0.0)
+
+
+class RowSample:
+    """Standardized rows at equal distances, from which matrices of pairs of features are estimated.
+
+    Parameters
+    ----------
+    operator : StandardizedOperator
+        All rows.
+    weight : ndarray of shape (n_samples,), default=None
+        Sample weights.
+    """
+
+    def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
+        n_rows, n_features = operator.shape
+        step = max(1, n_rows // max(_FEWEST_VALUES // n_features, _ROWS_PER_FEATURE * n_features))
+        self.index = slice(None, None, step)
+        self._X = operator.rows(self.index)
+        self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
+        # A feature that is constant in most of the rows may be constant in the sample. Its variance in all rows is 1.
+        covariance = self.covariance
+        self._missing = np.maximum(1.0 - np.diag(covariance), 0.0) if step > 1 else np.zeros(n_features)
+
+    def moments(self, share: Array, factor: Array) -> Array:
+        """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
+
+        Parameters
+        ----------
+        share : ndarray of shape (n_samples,)
+            Weights of all rows.
+        factor : ndarray of shape (n_sample_rows,)
+            Further factors of the rows of the sample.
+        """
+        part = share[self.index]
+        part = part * (share.sum() / part.sum()) * factor
+        result = self._sums(part)
+        result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
+        return result
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance matrix of the features."""
+        moments = self._sums(self._weight / self._weight.sum())
+        mean = moments[-1, :-1]
+        result: Array = moments[:-1, :-1] - np.outer(mean, mean)
+        return result
+
+    def _sums(self, weight: Array) -> Array:
+        X, column = self._X, weight[:, np.newaxis].astype(self._X.dtype)
+        weighted = X.multiply(column).tocsr() if sparse.issparse(X) else X * column
+        square = weighted.T @ X
+        square = square.toarray() if sparse.issparse(square) else square
+        sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
+        return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+
+    def whitening(self) -> Array:
+        """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
+        covariance = self.covariance
+        size = len(covariance)
+        covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
+        root = linalg.cholesky(covariance, lower=True)
+        result: Array = linalg.solve_triangular(root, np.eye(size), lower=True).T
+        return result

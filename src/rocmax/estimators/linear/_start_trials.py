@@ -1,0 +1,133 @@
+"""Choice of starting points of the partial-AUC fit by their held-out scores; hopeless ones are dropped early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from rocmax._validate import TrainingSet
+from rocmax.estimators.linear._cv_folds import Fold
+from rocmax.estimators.linear._model_choice import agreement, close_to_best
+from rocmax.estimators.linear._positive_clusters import Labels
+from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, Solutions, StartSpec
+
+# Classifiers and the full AUC depend on all rows.
+CLASSIFIERS = (
+    *(StartSpec("logistic", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(StartSpec("balanced", C) for C in (0.01, 0.1, 1.0, 10.0)),
+    *(StartSpec("svc", C) for C in (0.001, 0.01, 0.1, 1.0)),
+)
+SAFE = (*CLASSIFIERS, StartSpec("auc", 100.0))
+# Losses on the window depend on few rows.
+TIGHT = tuple(StartSpec("tight", C) for C in (0.01, 1.0, 100.0))
+HINGE = (StartSpec("hinge", 100.0),)
+# Minimum mean correlation between the scores of the models that the folds fit from such a start. If the models differ,
+# their mean can be much worse than each of them on held-out rows.
+_AGREEMENT = 0.9
+# Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
+# less than 1 because with many starting points, some are close to the best by chance.
+_CLOSE = 0.5
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, and after
+# these folds if it was behind in each of them.
+_FAR_BEHIND = 0.5
+_TRIAL = 3
+
+
+def group_specs(groups: dict[int, Labels]) -> list[StartSpec]:
+    """Return a starting point for each cluster of positives."""
+    return [StartSpec(f"group {k + 1} of {size}", SUBGROUP_STRENGTH, k, size) for size in groups for k in range(size)]
+
+
+class StartTrials:
+    """Held-out scores and weights of starting points in all folds.
+
+    Parameters
+    ----------
+    parallel : Parallel
+        Executor for the folds.
+    folds : list of Fold
+        The folds.
+    groups : dict of ndarray
+        Clusters of the positives of all rows, by the number of clusters.
+    similar : dict
+        Solutions of the classifiers on all rows.
+
+    Attributes
+    ----------
+    specs : list of StartSpec
+        The starting points.
+    scores : ndarray of shape (n_folds, n_starts)
+        Held-out partial AUC; NaN in the folds that follow after a start was dropped.
+    weights : ndarray of shape (n_folds, n_starts, n_features)
+        Weights of the models.
+    """
+
+    def __init__(self, parallel: Parallel, folds: list[Fold], groups: dict[int, Labels], similar: Solutions) -> None:
+        self._parallel, self._folds, self._groups, self._similar = parallel, folds, groups, similar
+        self.specs: list[StartSpec] = []
+        self.scores = np.empty((len(folds), 0))
+        self.weights = np.empty((len(folds), 0, folds[0].data.X.shape[1]))
+
+    def add(self, specs: Sequence[StartSpec]) -> None:
+        """Fit starting points in all folds."""
+        self._extend(specs)
+        self._fit(range(len(self._folds)), list(range(len(self.specs) - len(specs), len(self.specs))))
+
+    def add_promising(self, specs: Sequence[StartSpec]) -> None:
+        """Fit starting points, and drop those with zero weights or behind the best present one in the first folds."""
+        best = self.scores[:, int(np.argmax(self.scores.mean(axis=0)))]
+        self._extend(specs)
+        left = list(range(len(self.specs) - len(specs), len(self.specs)))
+        for batch in self._batches():
+            if left:
+                self._fit(batch, left)
+            done = batch[-1] + 1
+            level = best[:done, np.newaxis] * (1.0 if done >= _TRIAL else _FAR_BEHIND)
+            behind = (self.scores[:done, left] < level).all(axis=0)
+            zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
+            left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
+
+    def _batches(self) -> Iterator[range]:
+        """Split the folds: the first one, those up to the end of the trial, the others."""
+        ends = sorted({0, 1, min(_TRIAL, len(self._folds)), len(self._folds)})
+        return (range(start, stop) for start, stop in pairwise(ends))
+
+    def _extend(self, specs: Sequence[StartSpec]) -> None:
+        self.specs += specs
+        n_folds, _, n_features = self.weights.shape
+        self.scores = np.hstack([self.scores, np.full((n_folds, len(specs)), np.nan)])
+        self.weights = np.concatenate([self.weights, np.zeros((n_folds, len(specs), n_features))], axis=1)
+
+    def _fit(self, batch: range, columns: list[int]) -> None:
+        specs = [self.specs[k] for k in columns]
+        fits = self._parallel(delayed(Fold.starts)(self._folds[i], specs, self._groups, self._similar) for i in batch)
+        for i, (scores, weights) in zip(batch, fits, strict=True):
+            self.scores[i, columns], self.weights[i, columns] = scores, weights
+
+    def means(self) -> dict[str, float]:
+        """Return the mean held-out score of each start, over the folds in which it was fitted."""
+        names = [f"{spec.kind}, C={spec.C:g}" for spec in self.specs]
+        return dict(zip(names, np.nanmean(self.scores, axis=0).tolist(), strict=True))
+
+    def choices(self, data: TrainingSet) -> list[NDArray[np.intp]]:
+        """Return the starting points to average, and those for clusters, if they are better than all others.
+
+        Starts on few rows must agree across the folds.
+        """
+        usable = [
+            k
+            for k, spec in enumerate(self.specs)
+            if spec in SAFE or (not np.isnan(self.scores[:, k]).any() and self._agree(k, data))
+        ]
+        of_all = np.array([k for k in usable if self.specs[k].n_groups == 0], dtype=np.intp)
+        means = self.scores.mean(axis=0)
+        of_groups = [k for k in usable if self.specs[k].n_groups > 0 and means[k] > means[of_all].max()]
+        pools = [of_all, np.array(of_groups, dtype=np.intp)] if of_groups else [of_all]
+        return [pool[close_to_best(self.scores[:, pool], _CLOSE)] for pool in pools]
+
+    def _agree(self, k: int, data: TrainingSet) -> bool:
+        return agreement(self.weights[:, k], data) >= _AGREEMENT
