@@ -42,7 +42,7 @@ class ShardedRefinement:
     def best_start(self) -> Scores:
         """Return the starting point with the largest partial AUC; the first of ties, zero weights last."""
         fits = {"logistic": self._logistic, "auc": self._auc}
-        starts = [self._normalized(fits[kind](strength)) for kind, strength in STARTS]
+        starts = [self._normalized(fits[kind](strength).w) for kind, strength in STARTS]
         return max(starts, key=lambda start: (start.any(), self._data.score(self._area, start)))
 
     def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
@@ -63,15 +63,17 @@ class ShardedRefinement:
             other = self._normalized(w0)
             begin = other if objective.value_and_gradient(other)[0] < value else start
         descent = LBFGS(0.01 * self._tol, self._max_iter)
-        result = descent.solve(self._data.X, objective, Unpenalized(), begin.w, callback)
+        result = self._data.stage(
+            lambda operator, solver, w: solver.solve(operator, objective, Unpenalized(), w, callback), descent, begin.w
+        )
         ended = self._data.X.matvec(result.w)
         if self._data.score(self._area, ended) < self._data.score(self._area, start):
             trace = [progress._replace(objective=value) for progress in result.trace]
             return replace(result, w=start.w, objective=value, trace=trace)
         return replace(result, w=self._normalized(result.w).w)
 
-    def _logistic(self, strength: float) -> Array:
-        """Return the weights of ``LogisticRegression(C=strength)``, by L-BFGS with one pass for each evaluation."""
+    def _logistic(self, strength: float) -> Result:
+        """Fit ``LogisticRegression(C=strength)``, by L-BFGS with one pass for each evaluation."""
         space = self._data.space
         total = space.m + space.n
         ridge = np.full(space.n_features + 1, 1.0 / (strength * total))
@@ -85,12 +87,17 @@ class ShardedRefinement:
             return float(value / total + 0.5 * ridge @ x**2), np.append(gradient, slope) / total + ridge * x
 
         options = {"maxiter": 10 * self._max_iter, "maxls": 50, "gtol": min(1e-4, 0.1 * self._tol)}
-        found: Any = minimize(objective, np.zeros(ridge.size), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x[:-1])
 
-    def _auc(self, strength: float) -> Array:
+        def run(*_: Any) -> Result:
+            found: Any = minimize(objective, np.zeros(ridge.size), jac=True, method="L-BFGS-B", options=options)
+            return Result(found.x[:-1], float(found.fun), np.nan, int(found.nit), True, "logistic regression", [])
+
+        return self._data.stage(run)
+
+    def _auc(self, strength: float) -> Result:
         solver = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
-        return solver.solve(self._data.X, self._data.bind(ROCAUCMeasure().convex_loss()), SquaredL2(strength)).w
+        bound = self._data.bind(ROCAUCMeasure().convex_loss())
+        return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
 
     def _normalized(self, w: Array) -> Scores:
         """Return scores with unit standard deviation."""

@@ -228,7 +228,7 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         if self.min_tpr > 0 and isinstance(data, ShardedSet):
-            raise ValueError(f"min_tpr must be 0 for rows in files; got {self.min_tpr!r}")
+            raise ValueError(f"min_tpr must be 0 for rows in files or on a cluster; got {self.min_tpr!r}")
         if self.constraint is not None:
             return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr, self.min_tpr)
