@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from multiprocessing import forkserver
+
 import numpy as np
 import pytest
 
@@ -12,11 +15,18 @@ from helpers.overlapping import overlapping_rows
 def cluster():
     """Two worker processes, which are started again when they are killed."""
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    # Workers are forked from a process that has imported all they need.
+    multiprocessing.set_forkserver_preload(["distributed", "rocmax.backends.dask"])
+    forkserver.ensure_running()
     # On a busy machine, a killed worker takes longer than the default time to come back.
+    options = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.deploy.lost-worker-timeout": "300s",
+    }
     with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"}),
+        dask.config.set(options),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0, silence_logs=50
         ) as cluster,
     ):
         yield cluster

@@ -53,7 +53,8 @@ class Missing(NamedTuple):
 
 # One thread for all requests: a shard is not safe to be used by several, and the event loop stays free for heartbeats.
 _THREAD = ThreadPoolExecutor(1, "rocmax")
-_SHARDS: WeakValueDictionary[str, Shard] = WeakValueDictionary()
+# By worker, as a process can have several, and name.
+_SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
 
 async def facts(keys: Sequence[str], dask_worker: Any) -> list[PartFacts] | Missing | Failure:
@@ -81,12 +82,12 @@ async def make_shard(
         The worker; dask sets it.
     """
     parts = _parts(keys, dask_worker)
-    return Missing() if parts is None else await _in_thread(_make, name, parts, positive, starts)
+    return Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts)
 
 
-async def answer(request: Request) -> dict[str, Any] | Failure:
+async def answer(request: Request, dask_worker: Any) -> dict[str, Any] | Failure:
     """Return the answers of the shards that are here, by name."""
-    found: dict[str, Any] | Failure = await _in_thread(_answer, request)
+    found: dict[str, Any] | Failure = await _in_thread(_answer, request, dask_worker.id)
     return found
 
 
@@ -128,20 +129,20 @@ def _facts(parts: list[LoadedPart]) -> list[PartFacts]:
     ]
 
 
-def _make(name: str, parts: list[LoadedPart], positive: Any, starts: dict[int, int]) -> None:
+def _make(key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: dict[int, int]) -> None:
     weights = [np.ones(part.y.size) if part.weight is None else part.weight for part in parts]
     weight = None if all(part.weight is None for part in parts) else np.concatenate(weights)
     labels = np.concatenate([np.asarray(part.y == positive, dtype=bool) for part in parts])
     sizes = [Part(part.number, part.X.shape[0]) for part in parts]
     shard = Shard(MemoryRows([part.X for part in parts]), labels, weight, sizes)
     shard.place(starts)
-    _SHARDS[name] = shard
+    _SHARDS[key] = shard
     for part in parts:
         part.shard = shard
 
 
-def _answer(request: Request) -> dict[str, Any]:
-    held = {name: shard for name in request.shards if (shard := _SHARDS.get(name)) is not None}
+def _answer(request: Request, worker: str) -> dict[str, Any]:
+    held = {name: shard for name in request.shards if (shard := _SHARDS.get((worker, name))) is not None}
     return {
         name: shard.answer(request.recipes, request.drop, request.method, *request.args) for name, shard in held.items()
     }

@@ -88,8 +88,11 @@ class ShardedRefinement:
 
         options = {"maxiter": 10 * self._max_iter, "maxls": 50, "gtol": min(1e-4, 0.1 * self._tol)}
 
-        def run(*_: Any) -> Result:
-            found: Any = minimize(objective, np.zeros(ridge.size), jac=True, method="L-BFGS-B", options=options)
+        def run(operator: Any, _: None, x: Array | None) -> Result:
+            x = np.zeros(ridge.size) if x is None else x
+            found: Any = minimize(
+                objective, x, jac=True, method="L-BFGS-B", options=options, callback=lambda x: operator.save(x.copy())
+            )
             return Result(found.x[:-1], float(found.fun), np.nan, int(found.nit), True, "logistic regression", [])
 
         return self._data.stage(run)

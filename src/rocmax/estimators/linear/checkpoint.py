@@ -113,13 +113,14 @@ class Checkpoint:
         self._write()
         return result
 
-    def add(self, w: Array, gradient: Array, value: float | None) -> None:
-        """Save weights, and the cut of a loss with the given value and gradient at these weights."""
+    def save(self, w: Array) -> None:
+        """Save the weights of the current stage."""
         self._w = w
-        if value is not None:
-            offset = value - float(gradient @ w)
-            self._gradients, self._offsets = [*self._gradients, gradient][-_KEPT:], [*self._offsets, offset][-_KEPT:]
         self._write()
+
+    def add(self, gradient: Array, offset: float) -> None:
+        """Add a cut of the loss to what is saved next."""
+        self._gradients, self._offsets = [*self._gradients, gradient][-_KEPT:], [*self._offsets, offset][-_KEPT:]
 
     def remove(self) -> None:
         """Remove the file after a complete fit."""
@@ -148,11 +149,15 @@ class _Recorder:
         self._operator, self._checkpoint = operator, checkpoint
         self.shape = operator.shape
         self.zero_scores, self.matvec, self.rows = operator.zero_scores, operator.matvec, operator.rows
+        self.save = checkpoint.save
 
     def rmatvec(self, c: Coefficients) -> Array:
         """Return ``X.T @ c`` and save the weights and the cut."""
         gradient = self._operator.rmatvec(c)
-        self._checkpoint.add(c.terms[0].scores.w, gradient, c.value)
+        w = c.terms[0].scores.w
+        if c.value is not None:
+            self._checkpoint.add(gradient, c.value - float(gradient @ w))
+        self.save(w)
         return gradient
 
 
