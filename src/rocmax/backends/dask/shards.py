@@ -46,6 +46,8 @@ class DaskShards:
     ----------
     rounds : int
         Number of requests.
+    seconds : float
+        Time of the slowest worker in each request, summed.
     """
 
     def __init__(self, cluster: Cluster, parts: list[tuple[Any, Any, Any]]) -> None:
@@ -59,7 +61,7 @@ class DaskShards:
         self._wanted: dict[int, str] = {}
         self._seen: set[str] = set()
         self._next_check = 0.0
-        self.rounds = 0
+        self.rounds, self.seconds = 0, 0.0
         cluster.check_packages(cluster.workers())
         self._load(range(len(parts)))
 
@@ -86,8 +88,13 @@ class DaskShards:
                 return [answers[name] for name in self._shards]
             workers = sorted({self._shards[name].worker for name in waiting})
             request = Request(waiting, list(recipes), list(drop), method, args)
-            for worker, found in self._cluster.broadcast(answer, (request,), workers).items():
-                answers |= _checked(worker, found)
+            given = {
+                worker: _checked(worker, found)
+                for worker, found in self._cluster.broadcast(answer, (request,), workers).items()
+            }
+            self.seconds += max((found.seconds for found in given.values()), default=0.0)
+            for found in given.values():
+                answers |= found.found
             lost = [name for name in waiting if name not in answers]
             self._form([number for name in lost for number in self._shards.pop(name).numbers])
         raise _too_many()

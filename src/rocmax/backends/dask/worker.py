@@ -7,6 +7,7 @@ when the driver releases the partitions, and when the scheduler notices that the
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -39,6 +40,13 @@ class Request(NamedTuple):
     drop: Sequence[int]
     method: str
     args: tuple[Any, ...]
+
+
+class Answers(NamedTuple):
+    """Answers of the shards of a worker, by name, and the time that they took."""
+
+    found: dict[str, Any]
+    seconds: float
 
 
 class Failure(NamedTuple):
@@ -85,9 +93,9 @@ async def make_shard(
     return Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts)
 
 
-async def answer(request: Request, dask_worker: Any) -> dict[str, Any] | Failure:
-    """Return the answers of the shards that are here, by name."""
-    found: dict[str, Any] | Failure = await _in_thread(_answer, request, dask_worker.id)
+async def answer(request: Request, dask_worker: Any) -> Answers | Failure:
+    """Return the answers of the shards that are here."""
+    found: Answers | Failure = await _in_thread(_answer, request, dask_worker.id)
     return found
 
 
@@ -141,8 +149,11 @@ def _make(key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: 
         part.shard = shard
 
 
-def _answer(request: Request, worker: str) -> dict[str, Any]:
+def _answer(request: Request, worker: str) -> Answers:
+    began = time.perf_counter()
     held = {name: shard for name in request.shards if (shard := _SHARDS.get((worker, name))) is not None}
-    return {
-        name: shard.answer(request.recipes, request.drop, request.method, *request.args) for name, shard in held.items()
+    found = {
+        name: shard.answer(request.recipes, request.drop, request.method, *request.args)
+        for name, shard in held.items()
     }
+    return Answers(found, time.perf_counter() - began)
