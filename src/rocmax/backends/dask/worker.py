@@ -153,7 +153,6 @@ def _answer(request: Request, worker: str) -> Answers:
     began = time.perf_counter()
     held = {name: shard for name in request.shards if (shard := _SHARDS.get((worker, name))) is not None}
     found = {
-        name: shard.answer(request.recipes, request.drop, request.method, *request.args)
-        for name, shard in held.items()
+        name: shard.answer(request.recipes, request.drop, request.method, *request.args) for name, shard in held.items()
     }
     return Answers(found, time.perf_counter() - began)
