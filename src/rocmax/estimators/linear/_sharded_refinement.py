@@ -26,15 +26,15 @@ class ShardedRefinement:
     ----------
     data : ShardedSet
         Training data; its features are standardized.
-    window : (float, float)
-        Range of false-positive rates.
+    window : (float, float, float)
+        Range of false-positive rates, and the lower end of the range of true-positive rates.
     tol : float
         Tolerance for the starting points and the minimization.
     max_iter : int
         Maximum number of iterations of each fit.
     """
 
-    def __init__(self, data: ShardedSet, window: tuple[float, float], tol: float, max_iter: int) -> None:
+    def __init__(self, data: ShardedSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
         self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
         self._area = PartialAUCMeasure(*window)
         self._loss = self._area.soft_loss(STEP)
@@ -48,8 +48,9 @@ class ShardedRefinement:
     def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the bounded loss with a penalty on the distance from ``start``, or from ``w0`` if better."""
         space = self._data.space
-        low, high = self._window
-        held = 1.0 / (1.0 / space.m + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
+        low, high, floor = self._window
+        positives = (1.0 - floor) * space.m
+        held = 1.0 / (1.0 / positives + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
         reach = C * TRUST * held / space.n_features if start.any() else 0.0
         if reach == 0:
             value = self._data.bind(self._loss).value_and_gradient(start)[0]
