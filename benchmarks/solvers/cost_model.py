@@ -136,8 +136,8 @@ def main(arguments: list[str] | None = None) -> None:
     ]  # fmt: skip
     text = (
         f"{o.rows:,} rows of {o.features} float32 features; the parameters of the model come from a fit of "
-        f"{o.calibration_rows:,} rows on one worker. Load average of the machine at the end: {os.getloadavg()[0]:.1f} on "
-        f"{os.cpu_count()} cores."
+        f"{o.calibration_rows:,} rows on one worker. Load average of the machine at the end: {os.getloadavg()[0]:.1f} "
+        f"on {os.cpu_count()} cores."
     )
     sections = [text, markdown(head, lines), *on_paper(auc, o)]
     print("\n\n".join(sections))

@@ -53,7 +53,6 @@ def watched() -> Iterator[list[Round]]:
         answers = run(shards, recipes, drop, method, *args)
         seconds = time.perf_counter() - began
         sizes = len(pickle.dumps((recipes, drop, method, args))), len(pickle.dumps(answers))
-        # Scores of new weights take a pass over the rows; those of stored vectors do not.
         rounds.append(Round(method, seconds, shards.seconds - work, *sizes))
         return answers
 
@@ -127,8 +126,8 @@ def main(arguments: list[str] | None = None) -> None:
         "largest round, kB", "driver, peak MB",
     ]  # fmt: skip
     sections = [
-        f"Rows of {options.features} float32 features, generated on two workers; tol 1e-3, 8,192 bins for each class. The "
-        "largest round is without those for the Hessian sample, which fetch at most 20,000 rows.",
+        f"Rows of {options.features} float32 features, generated on two workers; tol 1e-3, 8,192 bins for each class. "
+        "The largest round is without those for the Hessian sample, which fetch at most 20,000 rows.",
         markdown(head, fits),
         "Bytes of the largest round of each kind, request and answers of both workers, in kB:",
         markdown(["fit", "request", *(f"{n:,} rows" for n in options.rows)], kinds),

@@ -276,6 +276,21 @@ def test_no_worker_is_an_error_after_the_timeout(files):
                 DaskAUCClassifier(client=empty, timeout=0.5).fit(*files)
 
 
+def test_paused_workers_are_an_error(files):
+    def pause(dask_worker):
+        dask_worker.status = distributed.core.Status.paused
+
+    # Without a limit, the worker does not check its memory and stays paused.
+    options = {"n_workers": 1, "processes": False, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(pause)
+        with pytest.raises(RuntimeError, match="workers must load the partitions; got no worker with a running task"):
+            DaskAUCClassifier(client=client, timeout=1).fit(*files)
+
+
 def test_a_lost_scheduler_is_an_error(files):
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),

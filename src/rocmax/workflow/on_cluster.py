@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax._packages import need
+from rocmax._typing import Index
 from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.data import DataError
 from rocmax.workflow.column_plan import Column
@@ -68,34 +69,52 @@ def fit_on_cluster(
     tell = notify or (lambda note: None)
     with _client(scheduler) as client:
         stage("reading samples on the cluster")
-        table = _table(files)
-        counts = _label_counts(client, table, options)
-        if options["reading"].skip_unlabelled:
-            table = table.dropna(subset=[options["target"]])
-        train, sample, held = _split(client, table, settings, int(counts.sum()))
-        training = read_training(need("pandas").concat([sample, held], ignore_index=True), **options)
-        # Also raises an error for labels that the samples do not have.
-        labels = known_labels(counts.index.to_numpy(), training.target.positive, training.target.negative)
+        read = _read(client, files, settings, options)
+        training, test = read.training, read.test
         if on_plan is not None:
             on_plan(training.plan)
-        test = np.arange(len(sample), len(sample) + len(held))
-        positives = training.target.is_positive[test]
-        notes = [*training.notes, *([_NOT_TUNED] if settings.tune else []), *row_notes(positives, settings.window[1])]
+        notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
+        notes += row_notes(training.target.is_positive[test], settings.window[1])
         for note in notes:
             tell(note)
-        if positives.all() or not positives.any():
-            raise DataError(f"the {test.size} held-out rows must have both classes; got one. Hold out more rows")
-        check_enough(positives, settings)
+        check_enough(training.target.is_positive[test], settings)
         start = perf_counter()
         stage("fitting on the cluster")
-        pipeline = _fit(client, train, training.X.iloc[: len(sample)], training, settings, options["target"])
+        pipeline = _fit(client, read, settings, options["target"])
     model = with_threshold(pipeline, training, settings, test)
     fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
     result = evaluated(training, settings, options["target"], fitted, notes, tell)
-    sizes = {name: int(counts.to_numpy()[labels == label].sum()) for name, label in _classes(training)}
-    result.facts["classes"] = sizes
-    result.facts["rows"] = {"train": sum(sizes.values()) - test.size, "held out": int(test.size)}
+    result.facts["classes"] = read.classes
+    result.facts["rows"] = {"train": sum(read.classes.values()) - test.size, "held out": int(test.size)}
     return result
+
+
+class _Read(NamedTuple):
+    """Training rows on the cluster, fetched rows with those that are held out, and the sizes of the classes."""
+
+    train: Any
+    training: Training
+    test: Index
+    classes: dict[str, int]
+
+
+def _read(client: Any, files: Any, settings: FitSettings, options: dict[str, Any]) -> _Read:
+    """Divide the rows, and fetch samples of training rows and of held-out rows."""
+    table = _table(files)
+    counts = _label_counts(client, table, options)
+    if options["reading"].skip_unlabelled:
+        table = table.dropna(subset=[options["target"]])
+    train, sample, held = _split(client, table, settings, int(counts.sum()))
+    training = read_training(need("pandas").concat([sample, held], ignore_index=True), **options)
+    target, test = training.target, np.arange(len(sample), len(sample) + len(held))
+    # Also raises an error for labels that the samples do not have.
+    labels = known_labels(counts.index.to_numpy(), target.positive, target.negative)
+    sizes = counts.to_numpy()
+    names = ("positive", target.positive), ("negative", target.negative)
+    classes = {name: int(sizes[labels == label].sum()) for name, label in names}
+    if len(set(target.labels[test].tolist())) < 2:
+        raise DataError(f"the {test.size} held-out rows must have both classes; got one. Hold out more rows")
+    return _Read(train, training, test, classes)
 
 
 def _check(settings: FitSettings, options: dict[str, Any]) -> None:
@@ -175,8 +194,10 @@ def _computed(client: Any, table: Any, *collections: Any) -> Any:
         raise
 
 
-def _fit(client: Any, train: Any, sample: Any, training: Training, settings: FitSettings, target: str) -> Pipeline:
+def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
     """Fit the preprocessing on the sample, and the classifier on all training rows."""
+    train, training = read.train, read.training
+    sample = training.X.iloc[: read.test[0]]
     table = make_preprocessing("linear", training.kinds, common_levels(sample, training.kinds)).fit(sample)
     facts = {
         "features": training.kinds,
@@ -214,7 +235,3 @@ def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
 
 def _count_missing(frame: Any) -> int:
     return int(frame.isna().to_numpy().sum())
-
-
-def _classes(training: Training) -> tuple[tuple[str, str], tuple[str, str]]:
-    return ("positive", training.target.positive), ("negative", training.target.negative)
