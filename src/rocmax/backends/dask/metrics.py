@@ -19,7 +19,14 @@ _FETCHED = 1_000_000
 
 
 class Estimate(NamedTuple):
-    """Value of a measure and a bound on its error, which is zero for an exact value."""
+    """Value of a measure and a bound on its error, which is zero for an exact value.
+
+    Examples
+    --------
+    >>> from rocmax.backends.dask import Estimate
+    >>> Estimate(0.75, 0.001).value
+    0.75
+    """
 
     value: float
     error: float
@@ -109,6 +116,14 @@ def partial_auc_score(
     -------
     Estimate
         The value, and a bound on its error.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from rocmax.backends.dask import partial_auc_score
+    >>> y, scores = da.from_array([0, 1, 0, 1], chunks=2), da.from_array([0.1, 0.4, 0.35, 0.2], chunks=2)
+    >>> partial_auc_score(y, scores, max_fpr=0.5)
+    Estimate(value=0.5, error=0.0)
     """
     check_window(min_fpr, max_fpr, any_width=True)
     found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
@@ -170,6 +185,14 @@ def tpr_at_fpr(
     -------
     Estimate
         The value, and a bound on its error.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from rocmax.backends.dask import tpr_at_fpr
+    >>> y, scores = da.from_array([0, 1, 0, 1], chunks=2), da.from_array([0.1, 0.4, 0.35, 0.2], chunks=2)
+    >>> tpr_at_fpr(y, scores, max_fpr=0.4)
+    Estimate(value=0.5, error=0.0)
     """
     found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
     negative, positive = found.weights()
