@@ -28,19 +28,24 @@ def scored(n=3000, ties=False, seed=0):
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.0, 0.05), (0.0213, 0.2)])
-def test_partial_auc(low, high, weighted, ties):
+@pytest.mark.parametrize(
+    ("low", "high", "floor"),
+    [(0.0, 1.0, 0.0), (0.0, 0.05, 0.0), (0.0213, 0.2, 0.0), (0.0, 1.0, 0.8), (0.0213, 0.3, 0.62), (0.0, 0.01, 0.9)],
+)
+def test_partial_auc(low, high, floor, weighted, ties):
     y, scores, weight = scored(ties=ties)
     given = {"sample_weight": da.from_array(weight, chunks=700)} if weighted else {}
     expected = metrics.partial_auc_score(
-        y, scores, min_fpr=low, max_fpr=high, sample_weight=weight if weighted else None
+        y, scores, min_fpr=low, max_fpr=high, min_tpr=floor, sample_weight=weight if weighted else None
     )
     parts = da.from_array(y, chunks=700), da.from_array(scores, chunks=700)
-    found = on_dask.partial_auc_score(*parts, min_fpr=low, max_fpr=high, **given)
+    found = on_dask.partial_auc_score(*parts, min_fpr=low, max_fpr=high, min_tpr=floor, **given)
     assert found.value == pytest.approx(expected, abs=1e-12)
     assert found.error == 0.0
     for n_bins in (1, 7, 100, 5000):
-        rough = on_dask.partial_auc_score(*parts, min_fpr=low, max_fpr=high, n_bins=n_bins, exact=False, **given)
+        rough = on_dask.partial_auc_score(
+            *parts, min_fpr=low, max_fpr=high, min_tpr=floor, n_bins=n_bins, exact=False, **given
+        )
         assert abs(rough.value - expected) <= rough.error + 1e-12
 
 

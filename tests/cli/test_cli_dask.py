@@ -75,11 +75,16 @@ def test_fit_without_a_limit(address, folder):
     assert model.held_out["value"] > 0.8
 
 
+def test_fit_with_a_required_rate(address, folder):
+    model = fit_table(folder / "*.parquet", target="label", min_tpr=0.8, model="linear", tune=False, dask=address)
+    assert model.facts["at_threshold"]["tpr"] >= 0.8
+    assert model.model.estimator_.named_steps["model"].min_tpr == 0.8
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--model", "boosted"], "--model must be auto or linear with --dask"),
-        (["--min-tpr", "0.8"], "--min-tpr is not possible with --dask"),
         (["--group", "shop"], "--group is not possible with --dask"),
         (["--target", "no"], "the files have no column 'no'"),
     ],

@@ -124,9 +124,8 @@ def _check(settings: FitSettings, options: dict[str, Any]) -> None:
     if settings.model not in ("auto", "linear"):
         wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
         raise ParameterError(Message(*wanted, f"; got {settings.model}"))
-    for name, given in (("min_tpr", settings.min_tpr > 0), ("group", options["group"] is not None)):
-        if given:
-            raise ParameterError(Message(Parameter(name), " is not possible with ", Parameter("dask")))
+    if options["group"] is not None:
+        raise ParameterError(Message(Parameter("group"), " is not possible with ", Parameter("dask")))
 
 
 @contextmanager
@@ -215,10 +214,10 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
     common: dict[str, Any] = {"client": client, "standardize": False, "pos_label": training.target.positive}
-    if settings.window == WHOLE:
+    if settings.window == WHOLE and settings.min_tpr == 0:
         model: Any = DaskAUCClassifier(**common)
     else:
-        model = DaskPartialAUCClassifier(*settings.window, **common)
+        model = DaskPartialAUCClassifier(*settings.window, min_tpr=settings.min_tpr, **common)
     return Pipeline([("table", table), ("model", model.fit(X, y).to_local())])
 
 

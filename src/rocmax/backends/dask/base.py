@@ -48,8 +48,8 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """Return the plain estimator."""
 
     @abstractmethod
-    def _window(self) -> tuple[float, float]:
-        """Return the range of false-positive rates."""
+    def _limits(self) -> dict[str, Any]:
+        """Return the ranges of false-positive and true-positive rates, as parameters of a measure."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on the workers.
@@ -156,17 +156,17 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         float
             Value of the measure.
         """
-        low, high = self._window()
         decision = self.decision_function(X)
         index = positive_index(self.classes_, self.pos_label)
-        found = partial_auc_score(
-            y,
-            towards(decision, index),
-            min_fpr=low,
-            max_fpr=high,
-            sample_weight=sample_weight,
-            pos_label=self.classes_[index],
-        )
+        where = {} if self.client is None else {"scheduler": self.client}
+        with need("dask").config.set(**where):
+            found = partial_auc_score(
+                y,
+                towards(decision, index),
+                **self._limits(),
+                sample_weight=sample_weight,
+                pos_label=self.classes_[index],
+            )
         return found.value
 
     def _mapped(self, X: Any, method: str, dtype: Any) -> Any:

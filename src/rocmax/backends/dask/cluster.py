@@ -11,6 +11,8 @@ from typing import Any
 
 # Seconds between two checks whether the workers of a pending call are still there.
 _CHECK = 1.0
+# Seconds for which an answer of the scheduler is awaited.
+_PATIENCE = 30.0
 
 
 class Cluster:
@@ -103,7 +105,7 @@ class Cluster:
     def _scheduler(self, operation: str, **arguments: Any) -> Any:
         method = getattr(self.client.scheduler, operation)
         try:
-            return self.client.sync(method, callback_timeout=self.timeout, **arguments)
+            return self.client.sync(method, callback_timeout=_PATIENCE, **arguments)
         except OSError as error:
             raise self._no_scheduler() from error
 

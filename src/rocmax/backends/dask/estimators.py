@@ -122,8 +122,8 @@ class DaskAUCClassifier(DaskLinear):
     def _plain(self, **parameters: Any) -> AUCClassifier:
         return AUCClassifier(**parameters)
 
-    def _window(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def _limits(self) -> dict[str, Any]:
+        return {}
 
 
 class DaskPartialAUCClassifier(DaskLinear):
@@ -140,6 +140,9 @@ class DaskPartialAUCClassifier(DaskLinear):
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
     loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
         Loss to minimize, as for :class:`~rocmax.PartialAUCClassifier`.
+    min_tpr : float, default=0.0
+        Lower end of the range of true-positive rates, at least 0 and below 1, as for
+        :class:`~rocmax.PartialAUCClassifier`.
     client : distributed.Client, default=None
         Client of the cluster. None uses the current client.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
@@ -176,7 +179,7 @@ class DaskPartialAUCClassifier(DaskLinear):
     coef_ : ndarray of shape (1, n_features)
         Weights.
     intercept_ : ndarray of shape (1,)
-        Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+        Minus the threshold, which is that of :class:`~rocmax.PartialAUCClassifier` on the training rows.
     classes_ : ndarray of shape (2,)
         The classes.
     objective_ : float
@@ -211,6 +214,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         max_fpr: float = 0.1,
         loss: str = "auto",
         *,
+        min_tpr: float = 0.0,
         client: Any = None,
         constraint: str | None = None,
         C: float = 1.0,
@@ -229,6 +233,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         self.min_fpr = min_fpr
         self.max_fpr = max_fpr
         self.loss = loss
+        self.min_tpr = min_tpr
         self.client = client
         self.constraint = constraint
         self.C = C
@@ -247,5 +252,5 @@ class DaskPartialAUCClassifier(DaskLinear):
     def _plain(self, **parameters: Any) -> PartialAUCClassifier:
         return PartialAUCClassifier(**parameters)
 
-    def _window(self) -> tuple[float, float]:
-        return self.min_fpr, self.max_fpr
+    def _limits(self) -> dict[str, Any]:
+        return {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "min_tpr": self.min_tpr}

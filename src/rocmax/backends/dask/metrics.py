@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rocmax._packages import need
 from rocmax._typing import Array
 from rocmax._validate import positive_index
-from rocmax._window import check_window
+from rocmax._window import check_floor, check_window
 from rocmax.backends.dask.partitions import split
 from rocmax.losses.bins import Bins, ScoreGrid
 
@@ -83,6 +83,7 @@ def partial_auc_score(
     *,
     min_fpr: float = 0.0,
     max_fpr: float = 1.0,
+    min_tpr: float = 0.0,
     sample_weight: Any = None,
     pos_label: Any = None,
     n_bins: int = 8192,
@@ -102,6 +103,8 @@ def partial_auc_score(
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=1.0
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower end of the range of true-positive rates, at least 0 and below 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
     pos_label : int, float, bool or str, default=None
@@ -126,20 +129,23 @@ def partial_auc_score(
     Estimate(value=0.5, error=0.0)
     """
     check_window(min_fpr, max_fpr, any_width=True)
+    check_floor(min_tpr)
     found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
     negative, positive = found.weights()
     n, m = float(negative.sum()), float(positive.sum())
     low, high = n * min_fpr, n * max_fpr
-    fp, tp = np.cumsum(negative) - negative, np.cumsum(positive) - positive
+    # The area above the lower end of the range of true-positive rates.
+    fp, tp = np.cumsum(negative) - negative, np.cumsum(positive) - positive - m * min_tpr
     tied = _areas(fp, tp, negative, positive, low, high)
     width = np.clip(fp + negative, low, high) - np.clip(fp, low, high)
-    scale = m * (high - low)
+    scale = m * (1.0 - min_tpr) * (high - low)
     if not exact:
         # The curve of a bin lies inside a rectangle above its first point.
-        error = np.maximum(tied - width * tp, width * (tp + positive) - tied)
+        least, largest = (width * np.maximum(height, 0.0) for height in (tp, tp + positive))
+        error = np.maximum(tied - least, largest - tied)
         return Estimate(float(tied.sum()) / scale, float(error.sum()) / scale)
     area = float(tied.sum())
-    for cells in found.batches(np.flatnonzero((width > 0) & (positive > 0))):
+    for cells in found.batches(np.flatnonzero((width > 0) & (positive > 0) & (tp + positive > 0))):
         cell, neg, pos = found.blocks(cells)
         # Blocks of one bin start at the corner of the bin.
         first = np.searchsorted(cell, cell)
@@ -278,8 +284,14 @@ def _rows(part: Any, grid: ScoreGrid, cells: Any, positive: Any) -> tuple[Array,
 
 
 def _areas(x: Array, y: Array, dx: Array, dy: Array, low: float, high: float) -> Array:
-    """Return the area under each of some straight lines, from ``(x, y)`` to ``(x + dx, y + dy)``, inside a window."""
+    """Return the area below each of some straight lines, from ``(x, y)`` to ``(x + dx, y + dy)``, and above zero.
+
+    Only the part inside a window of ``x`` counts.
+    """
     left, right = np.clip(x, low, high), np.clip(x + dx, low, high)
     slope = np.divide(dy, dx, out=np.zeros_like(dy), where=dx > 0)
-    result: Array = (right - left) * (y + slope * ((left + right) / 2 - x))
+    start, end = y + slope * (left - x), y + slope * (right - x)
+    rise = end - start
+    crossing = np.divide(end**2, 2 * rise, out=np.zeros_like(rise), where=(start < 0) & (end > 0))
+    result: Array = (right - left) * np.where(start < 0, crossing, (start + end) / 2)
     return result
