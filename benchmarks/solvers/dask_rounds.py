@@ -34,11 +34,12 @@ MODELS = {
 
 
 class Round(NamedTuple):
-    """Kind of a request, its time, the time of its slowest worker, and its bytes out and back."""
+    """Kind of a request, its time, time and processor time of its slowest worker, and its bytes out and back."""
 
     kind: str
     seconds: float
     work: float
+    cpu: float
     sent: int
     received: int
 
@@ -50,11 +51,11 @@ def watched() -> Iterator[list[Round]]:
     run = DaskShards.run
 
     def measured(shards: DaskShards, recipes: Any, drop: Any, method: str, *args: Any) -> Any:
-        work, began = shards.seconds, time.perf_counter()
+        work, cpu, began = shards.seconds, shards.cpu, time.perf_counter()
         answers = run(shards, recipes, drop, method, *args)
         seconds = time.perf_counter() - began
         sizes = len(pickle.dumps((recipes, drop, method, args))), len(pickle.dumps(answers))
-        rounds.append(Round(method, seconds, shards.seconds - work, *sizes))
+        rounds.append(Round(method, seconds, shards.seconds - work, shards.cpu - cpu, *sizes))
         return answers
 
     DaskShards.run = measured  # type: ignore[method-assign]

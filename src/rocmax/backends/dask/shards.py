@@ -46,8 +46,8 @@ class DaskShards:
     ----------
     rounds : int
         Number of requests.
-    seconds : float
-        Time of the slowest worker in each request, summed.
+    seconds, cpu : float
+        Time and processor time of the slowest worker in each request, summed.
     """
 
     def __init__(self, cluster: Cluster, parts: list[tuple[Any, Any, Any]]) -> None:
@@ -61,7 +61,7 @@ class DaskShards:
         self._wanted: dict[int, str] = {}
         self._seen: set[str] = set()
         self._next_check = 0.0
-        self.rounds, self.seconds = 0, 0.0
+        self.rounds, self.seconds, self.cpu = 0, 0.0, 0.0
         cluster.check_packages(cluster.workers())
         self._load(range(len(parts)))
 
@@ -93,6 +93,7 @@ class DaskShards:
                 for worker, found in self._cluster.broadcast(answer, (request,), workers).items()
             }
             self.seconds += max((found.seconds for found in given.values()), default=0.0)
+            self.cpu += max((found.cpu for found in given.values()), default=0.0)
             for found in given.values():
                 answers |= found.found
             lost = [name for name in waiting if name not in answers]
