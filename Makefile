@@ -22,14 +22,14 @@ demo: $(STAMP)-plot,cli
 
 # One BLAS thread per worker: more would fight over the same cores.
 test: $(STAMP)-test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto src tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup src tests
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what they need themselves is new.
 test-oldest: pyproject.toml
 	test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
 	$(OLDEST)/bin/uv pip install --python $(OLDEST)/bin/python --resolution lowest-direct --compile-bytecode --editable ".[test]"
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto src tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n auto --dist loadgroup src tests
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .

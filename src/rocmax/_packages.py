@@ -10,6 +10,8 @@ from threading import get_ident
 from typing import Any
 
 _PURPOSES = {
+    "dask": ("fits on a cluster need", "dask"),
+    "distributed": ("fits on a cluster need", "dask"),
     "jinja2": ("reports need", "cli"),
     "lightgbm": ("boosted trees need", "boost"),
     "onnx": ("exporting models needs", "onnx"),

@@ -63,6 +63,12 @@ MaxBytes = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Scheduler of a dask cluster, such as tcp://host:8786, that fits a linear model to parquet files."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of an error.")]
 
@@ -126,6 +132,7 @@ def fit(
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
     seed: Seed = 0,
+    dask: Dask = None,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -160,6 +167,7 @@ def fit(
             zero_based=zero_based,
             max_bytes=max_bytes,
             random_state=seed,
+            dask=dask,
             notify=note,
             on_plan=None if json else show_plan,
             progress=show_stage,

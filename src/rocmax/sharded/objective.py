@@ -52,6 +52,9 @@ class ShardedOperator:
         result: Array = c.gradient()
         return result
 
+    def save(self, w: Array) -> None:
+        """Do nothing: the operator of a fit with a checkpoint saves the weights of a stage."""
+
     def hold(self, sample: Sample) -> None:
         """Keep the rows of a sample, so that :meth:`rows` does not request them again."""
         self._held = sample

@@ -18,7 +18,7 @@ _KEYS = itertools.count()
 
 
 class Executor(Protocol):
-    """Shards that answer requests."""
+    """Shards that answer requests, in this process or on the workers of a cluster."""
 
     def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
         """Return the answer of each shard to a request, see :meth:`~rocmax.sharded.shard.Shard.answer`.

@@ -71,6 +71,7 @@ def fit_table(
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
+    dask: Any = None,
     notify: Callable[[str], None] | None = None,
     on_plan: Callable[[list[Column]], None] | None = None,
     progress: Listener | None = None,
@@ -151,6 +152,10 @@ def fit_table(
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
+    dask : str or distributed.Client, default=None
+        Scheduler of a dask cluster, whose workers read the parquet files and fit a linear model without tuning. Only
+        samples of at most 100,000 training rows, for the plan of the columns and the preprocessing, and as many
+        held-out rows are fetched.
     notify : callable, default=None
         Called with each note as soon as it is known. The notes are in the result, too.
     on_plan : callable, default=None
@@ -196,21 +201,20 @@ def fit_table(
     )
     need_tables()
     need_package(model)
-    training = read_training(
-        table,
-        target=target,
-        positive=positive,
-        group=group,
-        reading=Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
-        text=text,
-        number=number,
-        date=date,
-        drop=drop,
-        id=id,
-    )
-    if on_plan is not None:
-        on_plan(training.plan)
+    options: dict[str, Any] = {
+        "target": target,
+        "positive": positive,
+        "group": group,
+        "reading": Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
+    } | {"text": text, "number": number, "date": date, "drop": drop, "id": id}
     with listening(progress):
+        if dask is not None:
+            from rocmax.workflow.on_cluster import fit_on_cluster  # needs dask
+
+            return fit_on_cluster(dask, table, settings, options, notify, on_plan)
+        training = read_training(table, **options)
+        if on_plan is not None:
+            on_plan(training.plan)
         return fit_training(training, settings, target, notify)
 
 
@@ -232,6 +236,18 @@ def fit_training(
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
+    return evaluated(training, settings, target, fitted, notes, tell)
+
+
+def evaluated(
+    training: Training,
+    settings: FitSettings,
+    target: str | None,
+    fitted: Fitted,
+    notes: list[str],
+    tell: Callable[[str], None],
+) -> TableModel:
+    """Evaluate a fitted model on the held-out rows; return it with its metadata."""
     stage("evaluating on the held-out rows")
     facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
@@ -264,7 +280,7 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     """Fit a model on the training rows and choose the threshold on the held-out rows; ``parts`` are these rows."""
     labels, positive = training.target.labels, training.target.positive
     train, test = split_rows(training, settings) if parts is None else parts
-    _check_enough(training.target.is_positive[test], settings)
+    check_enough(training.target.is_positive[test], settings)
     start = perf_counter()
     tuned = TunedPipeline(
         settings.model,
@@ -278,18 +294,27 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     )
     groups = None if training.groups is None else training.groups[train]
     tuned.fit(_safe_indexing(training.X, train), labels[train], groups)
-    model: Any = tuned.pipeline_
-    options: dict[str, Any] = {"confidence": settings.confidence, "cv": "prefit", "pos_label": positive}
-    if settings.min_tpr > 0:
-        model = TPRThresholdClassifier(model, settings.min_tpr, **options)
-    elif settings.window != WHOLE:
-        model = FPRThresholdClassifier(model, settings.window[1], **options)
-    if model is not tuned.pipeline_:
-        model.fit(_safe_indexing(training.X, test), labels[test])
+    model = with_threshold(tuned.pipeline_, training, settings, test)
     return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
 
 
-def _check_enough(positive: Bools, settings: FitSettings) -> None:
+def with_threshold(pipeline: Any, training: Training, settings: FitSettings, test: Index) -> Any:
+    """Return a fitted pipeline with a threshold from the held-out rows, if there is a limit on one of the rates."""
+    options: dict[str, Any] = {
+        "confidence": settings.confidence,
+        "cv": "prefit",
+        "pos_label": training.target.positive,
+    }
+    if settings.min_tpr > 0:
+        model: Any = TPRThresholdClassifier(pipeline, settings.min_tpr, **options)
+    elif settings.window != WHOLE:
+        model = FPRThresholdClassifier(pipeline, settings.window[1], **options)
+    else:
+        return pipeline
+    return model.fit(_safe_indexing(training.X, test), training.target.labels[test])
+
+
+def check_enough(positive: Bools, settings: FitSettings) -> None:
     """Raise the error about too few held-out rows for a guarantee, before the expensive fit."""
     if settings.confidence is None:
         return

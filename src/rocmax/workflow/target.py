@@ -102,6 +102,15 @@ def _value(text: str) -> float | None:
 
 def known_target(values: Any, positive: str, negative: str, name: str = "the target") -> Target:
     """Return the target for the classes of a fitted model."""
+    target = Target(known_labels(values, positive, negative, name), positive, negative)
+    if target.is_positive.all() or not target.is_positive.any():
+        got = f"one class only: {str(target.labels[0])!r} ({target.labels.size} rows)"
+        raise DataError(f"{name} must have both classes, {positive!r} and {negative!r}; got {got}")
+    return target
+
+
+def known_labels(values: Any, positive: str, negative: str, name: str = "the target") -> NDArray[Any]:
+    """Return labels as the names of the classes of a fitted model."""
     labels = as_text(values)
     for text in sorted(set(labels.tolist()) - {positive, negative}):
         same = [label for label in (positive, negative) if same_label(text, label)]
@@ -113,11 +122,7 @@ def known_target(values: Any, positive: str, negative: str, name: str = "the tar
             raise DataError(
                 f"the labels in {name} must be those of the model, {[negative, positive]}; got {strange[:5]}"
             )
-    target = Target(np.where(labels == positive, positive, negative), positive, negative)
-    if target.is_positive.all() or not target.is_positive.any():
-        got = f"one class only: {str(target.labels[0])!r} ({labels.size} rows)"
-        raise DataError(f"{name} must have both classes, {positive!r} and {negative!r}; got {got}")
-    return target
+    return np.where(labels == positive, positive, negative)
 
 
 def as_text(values: NDArray[Any]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from helpers.overlapping import overlapping_rows
 from rocmax import AUCClassifier, PartialAUCClassifier
 from rocmax.data import RowStore
+from rocmax.measures import PartialAUCMeasure
 
 MODELS = {
     "auc": AUCClassifier(C=10.0),
@@ -27,6 +28,14 @@ MODELS = {
     "structural": PartialAUCClassifier(0.0, 0.3, loss="structural", C=10.0),
     "cccp": PartialAUCClassifier(0.05, 0.3, loss="hinge", C=10.0),
     "ramp": PartialAUCClassifier(0.0, 0.3, loss="ramp", C=10.0),
+}
+CORNERS = {
+    "auto": PartialAUCClassifier(0.0, 0.4, min_tpr=0.5),
+    "tight": PartialAUCClassifier(0.0, 0.5, min_tpr=0.4, loss="tight", C=10.0),
+    "tight from 0.05": PartialAUCClassifier(0.05, 0.5, min_tpr=0.3, loss="tight", C=10.0),
+    "structural, above a rate": PartialAUCClassifier(0.0, 1.0, min_tpr=0.6, loss="structural", C=10.0),
+    "cccp": PartialAUCClassifier(0.05, 0.5, min_tpr=0.4, loss="hinge", C=10.0),
+    "l1": PartialAUCClassifier(0.0, 0.5, min_tpr=0.4, loss="tight", constraint="l1", radius=1.0),
 }
 
 
@@ -64,6 +73,23 @@ def test_the_fit_is_that_in_memory(rows, name):
         allowed = int(model.max_fpr * negatives.size)
         assert (scores[y == "ok"] > 0).sum() == allowed
         assert negatives[allowed - 1] > 0 >= negatives[allowed]
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_corners_of_both_rates(rows, name):
+    X, y, path = rows
+    model = clone(CORNERS[name]).set_params(pos_label="fraud")
+    Z = StandardScaler().fit_transform(X)
+    expected = clone(model).fit(Z, y)
+    assert expected.coef_.any()
+    found = clone(model).fit_files(RowStore(path, y, max_memory="100kB"))
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+    assert found.score(X, y) == pytest.approx(expected.score(Z, y), abs=2e-3)
+    # The threshold is exact, not that of a bin.
+    scores, positive = X @ -found.coef_[0], y == "fraud"
+    measure = PartialAUCMeasure(model.min_fpr, model.max_fpr, model.min_tpr)
+    threshold = measure.threshold(scores, positive, np.ones(len(X)))
+    np.testing.assert_array_equal(found.predict(X) == "fraud", scores > threshold)
 
 
 def test_without_standardized_features(rows):

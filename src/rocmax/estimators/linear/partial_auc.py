@@ -227,14 +227,12 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
         )
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        if self.min_tpr > 0 and isinstance(data, ShardedSet):
-            raise ValueError(f"min_tpr must be 0 for rows in files; got {self.min_tpr!r}")
         if self.constraint is not None:
             return self._minimize_constrained(data, w0, callback)
         window = (self.min_fpr, self.max_fpr, self.min_tpr)
         if self.loss == "auto":
             kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
-            refinement = kind(data, window if kind is WindowRefinement else window[:2], self.tol, self.max_iter)
+            refinement = kind(data, window, self.tol, self.max_iter)
             result: Result = refinement.run(refinement.best_start(), self.C, w0, callback)
             return result
         solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)

@@ -1,4 +1,4 @@
-"""Fits of linear estimators on rows in shards: files on one machine."""
+"""Fits of linear estimators on rows in shards: files on one machine, or the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rocmax._response import direction
 from rocmax._typing import Array
+from rocmax.estimators.linear.checkpoint import Checkpoint, Run
 from rocmax.losses import Loss
 from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.measures import Measure
@@ -48,6 +49,7 @@ class ShardedSet:
     ) -> None:
         self.space, self.classes, self.positive_index = space, classes, positive_index
         self.X = ShardedOperator(space)
+        self.checkpoint: Checkpoint | None = None
         self._n_bins, self._sample_rows = n_bins, sample_rows
 
     def bind(self, loss: Loss) -> ShardedLoss:
@@ -56,11 +58,21 @@ class ShardedSet:
 
     def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
         """Run a solver; the objective and the gap of the result include the error of the bins."""
-        bound, operator = self.bind(loss), self.X
-        result = solver.solve(operator, bound, penalty, w0, callback)
-        if isinstance(solver, SmoothedNewton):
-            return result
-        return certified(result, self.X, bound, getattr(penalty, "C", 1.0))
+        bound = self.bind(loss)
+
+        def run(operator: Any, solver: Solver, w0: Array | None) -> Result:
+            result = solver.solve(operator, bound, penalty, w0, callback)
+            if isinstance(solver, SmoothedNewton):
+                return result
+            return certified(result, self.X, bound, getattr(penalty, "C", 1.0))
+
+        return self.stage(run, solver, w0)
+
+    def stage(self, run: Run, solver: Solver | None = None, w0: Array | None = None) -> Result:
+        """Run a stage of the fit, a function of an operator, a solver and a start; continue from a checkpoint."""
+        if self.checkpoint is None:
+            return run(self.X, solver, w0)
+        return self.checkpoint.run(run, self.X, solver, w0)
 
     def score(self, measure: Measure, scores: Scores) -> float:
         """Return a measure from the bins of the scores, in which the scores of a bin are tied."""
@@ -120,6 +132,8 @@ def fit_shards(
     space = data.space
     check_supported(estimator)
     space.standardize()
+    if data.checkpoint is not None:
+        data.checkpoint.check(space)
     if not standardize and getattr(estimator, "loss", None) != "auto":
         space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
     start = None if w0 is None else direction(data.positive_index) * w0 * space.scale
@@ -129,14 +143,16 @@ def fit_shards(
     v, shift = space.raw(result.w)
     estimator._keep(result, v, threshold + shift, data)
     estimator.n_features_in_ = space.n_features
+    if data.checkpoint is not None:
+        data.checkpoint.remove()
 
 
 def check_supported(estimator: Any) -> None:
     """Raise ValueError if a loss or solver needs all rows in memory."""
     if estimator.loss == "squared_hinge":
-        raise ValueError('for rows in files, loss must be "hinge"; got "squared_hinge"')
+        raise ValueError('for rows in files or on a cluster, loss must be "hinge"; got "squared_hinge"')
     if estimator.solver == "cutting_plane":
-        raise ValueError('for rows in files, solver must be "certified"; got "cutting_plane"')
+        raise ValueError('for rows in files or on a cluster, solver must be "certified"; got "cutting_plane"')
 
 
 def _around(grid: ScoreGrid, at: float) -> tuple[float, float]:

@@ -1,0 +1,24 @@
+"""Fits and measures on dask collections, on any ``dask.distributed`` cluster.
+
+Each worker keeps its own rows, labels and scores. The driver holds the weights, the cuts and histograms of scores, so
+its memory and the bytes that cross the network in a round do not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+from rocmax._public import set_public_module
+from rocmax.backends.dask.estimators import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.backends.dask.metrics import Estimate, partial_auc_score, roc_auc_score, tpr_at_fpr
+from rocmax.backends.dask.stream import partial_fit
+
+__all__ = [
+    "DaskAUCClassifier",
+    "DaskPartialAUCClassifier",
+    "Estimate",
+    "partial_auc_score",
+    "partial_fit",
+    "roc_auc_score",
+    "tpr_at_fpr",
+]
+
+set_public_module("rocmax.backends.dask", globals(), __all__)

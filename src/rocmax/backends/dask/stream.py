@@ -1,0 +1,56 @@
+"""Streaming estimators on the partitions of dask collections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from rocmax._packages import need
+from rocmax.backends.dask.partitions import LoadedPart, split
+
+
+def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
+    """Train a streaming estimator on the partitions of dask collections, one after the other.
+
+    The estimator moves to the workers, and the rows stay there: the driver holds the estimator only.
+
+    Parameters
+    ----------
+    estimator : estimator with ``partial_fit``
+        For example :class:`~rocmax.MiniBatchClassifier` or :class:`~rocmax.PSAMClassifier`. It is not modified.
+    X : dask Array or DataFrame of shape (n_samples, n_features)
+        Training rows.
+    y : dask Array or Series of shape (n_samples,)
+        Two classes, of any type, with the partitions of ``X``.
+    classes : array-like of shape (2,)
+        All classes; a partition may contain one class only.
+
+    Returns
+    -------
+    estimator
+        A copy of the estimator, fitted on all partitions.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from rocmax import PSAMClassifier
+    >>> from rocmax.backends.dask import partial_fit
+    >>> X = da.random.default_rng(0).normal(size=(2000, 3), chunks=(500, 3))
+    >>> y = (X[:, 0] > 0.5).astype(int)
+    >>> partial_fit(PSAMClassifier(random_state=0), X, y, classes=[0, 1]).coef_.shape
+    (1, 3)
+    """
+    if not hasattr(estimator, "partial_fit"):
+        raise TypeError(f"estimator must have partial_fit; got {type(estimator).__name__}")
+    dask = need("dask")
+    # Purity would hash the rows; each step depends on the one before.
+    step = dask.delayed(_step, pure=False)
+    model: Any = clone(estimator)
+    for part in split(X, y):
+        model = step(model, part, classes)
+    return model.compute()
+
+
+def _step(model: Any, part: LoadedPart, classes: Any) -> Any:
+    return model.partial_fit(part.X, part.y, classes=classes) if part.X.shape[0] else model

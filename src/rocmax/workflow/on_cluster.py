@@ -1,0 +1,236 @@
+"""Fit of a linear model to parquet files on the workers of a dask cluster."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from rocmax._messages import Message, Parameter, ParameterError
+from rocmax._packages import need
+from rocmax._typing import Index
+from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.data import DataError
+from rocmax.workflow.column_plan import Column
+from rocmax.workflow.evidence import row_notes
+from rocmax.workflow.fitting import Fitted, check_enough, evaluated, with_threshold
+from rocmax.workflow.models import WHOLE, make_preprocessing
+from rocmax.workflow.preprocessing import common_levels
+from rocmax.workflow.progress import stage
+from rocmax.workflow.settings import FitSettings
+from rocmax.workflow.table_model import TableModel
+from rocmax.workflow.tables import Training, feature_options, model_features, read_training, table_source
+from rocmax.workflow.target import known_labels
+
+# Rows of each kind, training and held-out, that are fetched.
+_FETCHED = 100_000
+_NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
+
+
+class _Prepared(NamedTuple):
+    """What a worker needs to prepare a partition: the preprocessing, and how to read the columns and the labels."""
+
+    facts: dict[str, Any]
+    table: Any
+    target: str
+    classes: tuple[str, str]
+
+
+def fit_on_cluster(
+    scheduler: Any,
+    files: Any,
+    settings: FitSettings,
+    options: dict[str, Any],
+    notify: Callable[[str], None] | None = None,
+    on_plan: Callable[[list[Column]], None] | None = None,
+) -> TableModel:
+    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows.
+
+    Parameters
+    ----------
+    scheduler : str or distributed.Client
+        Address of the scheduler, or a client.
+    files : str, Path or list of them
+        Parquet files or patterns, which the workers can read.
+    settings : FitSettings
+        Settings of the fit.
+    options : dict
+        Options of :func:`~rocmax.workflow.tables.read_training`.
+    notify, on_plan : callable, default=None
+        As in :func:`rocmax.workflow.fit_table`.
+    """
+    _check(settings, options)
+    tell = notify or (lambda note: None)
+    with _client(scheduler) as client:
+        stage("reading samples on the cluster")
+        read = _read(client, files, settings, options)
+        training, test = read.training, read.test
+        if on_plan is not None:
+            on_plan(training.plan)
+        notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
+        notes += row_notes(training.target.is_positive[test], settings.window[1])
+        for note in notes:
+            tell(note)
+        check_enough(training.target.is_positive[test], settings)
+        start = perf_counter()
+        stage("fitting on the cluster")
+        pipeline = _fit(client, read, settings, options["target"])
+    model = with_threshold(pipeline, training, settings, test)
+    fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
+    result = evaluated(training, settings, options["target"], fitted, notes, tell)
+    result.facts["classes"] = read.classes
+    result.facts["rows"] = {"train": sum(read.classes.values()) - test.size, "held out": int(test.size)}
+    return result
+
+
+class _Read(NamedTuple):
+    """Training rows on the cluster, fetched rows with those that are held out, and the sizes of the classes."""
+
+    train: Any
+    training: Training
+    test: Index
+    classes: dict[str, int]
+
+
+def _read(client: Any, files: Any, settings: FitSettings, options: dict[str, Any]) -> _Read:
+    """Divide the rows, and fetch samples of training rows and of held-out rows."""
+    table = _table(files)
+    counts = _label_counts(client, table, options)
+    if options["reading"].skip_unlabelled:
+        table = table.dropna(subset=[options["target"]])
+    train, sample, held = _split(client, table, settings, int(counts.sum()))
+    training = read_training(need("pandas").concat([sample, held], ignore_index=True), **options)
+    target, test = training.target, np.arange(len(sample), len(sample) + len(held))
+    # Also raises an error for labels that the samples do not have.
+    labels = known_labels(counts.index.to_numpy(), target.positive, target.negative)
+    sizes = counts.to_numpy()
+    names = ("positive", target.positive), ("negative", target.negative)
+    classes = {name: int(sizes[labels == label].sum()) for name, label in names}
+    if len(set(target.labels[test].tolist())) < 2:
+        raise DataError(f"the {test.size} held-out rows must have both classes; got one. Hold out more rows")
+    return _Read(train, training, test, classes)
+
+
+def _check(settings: FitSettings, options: dict[str, Any]) -> None:
+    """Raise ParameterError for what is not possible on a cluster."""
+    if options["target"] is None:
+        raise ParameterError(Message(Parameter("dask"), " requires ", Parameter("target", ...)))
+    if settings.model not in ("auto", "linear"):
+        wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
+        raise ParameterError(Message(*wanted, f"; got {settings.model}"))
+    if options["group"] is not None:
+        raise ParameterError(Message(Parameter("group"), " is not possible with ", Parameter("dask")))
+
+
+@contextmanager
+def _client(scheduler: Any) -> Iterator[Any]:
+    distributed = need("distributed")
+    if isinstance(scheduler, distributed.Client):
+        yield scheduler
+        return
+    try:
+        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise OSError(f"the scheduler {scheduler} must be reachable; {error}") from error
+    with client:
+        yield client
+
+
+def _table(files: Any) -> Any:
+    """Return the files as a dask DataFrame."""
+    need("dask")
+    given = files if isinstance(files, list | tuple) else [files]
+    # The two slashes of an address become one in a Path.
+    names = [re.sub(r"^(\w{2,}):/(?!/)", r"\1://", str(name)) for name in given]
+    for name in names:
+        if not name.endswith((".parquet", ".pq")):
+            raise ParameterError(Message(Parameter("dask"), f" requires parquet files; got {name}"))
+    return importlib.import_module("dask.dataframe").read_parquet(names)
+
+
+def _label_counts(client: Any, table: Any, options: dict[str, Any]) -> Any:
+    """Return the number of rows of each label; raise DataError if labels are missing."""
+    target = options["target"]
+    if target not in table.columns:
+        raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
+    (counts,) = _computed(client, table, table[target].value_counts(dropna=False))
+    missing = counts.index.isna()
+    if missing.any() and not options["reading"].skip_unlabelled:
+        parts = table[[target]].to_delayed()
+        sums = client.gather(client.compute([need("dask").delayed(_count_missing)(part) for part in parts]))
+        first = int(np.flatnonzero(sums)[0])
+        skip = Parameter("skip_unlabelled", True)
+        found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
+        raise DataError(Message(found, "; to leave such rows out: ", skip))
+    return counts[~missing]
+
+
+def _split(client: Any, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
+    """Return the training rows, a sample of them, and the held-out rows."""
+    share = min(settings.test_size, _FETCHED / max(n_rows, 1))
+    train, held = table.random_split([1 - share, share], random_state=settings.seed)
+    rest = max(n_rows * (1 - share), 1.0)
+    sample = train.sample(frac=min(1.0, _FETCHED / rest), random_state=settings.seed)
+    return train, *_computed(client, table, sample, held)
+
+
+def _computed(client: Any, table: Any, *collections: Any) -> Any:
+    """Return the values of collections; if this fails, raise an error that names the first bad partition."""
+    try:
+        return client.gather(client.compute(collections))
+    except Exception:
+        futures = client.compute([need("dask").delayed(len)(part) for part in table.to_delayed()])
+        for number, future in enumerate(futures):
+            error = future.exception()
+            if error is not None:
+                raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
+        raise
+
+
+def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
+    """Fit the preprocessing on the sample, and the classifier on all training rows."""
+    train, training = read.train, read.training
+    sample = training.X.iloc[: read.test[0]]
+    table = make_preprocessing("linear", training.kinds, common_levels(sample, training.kinds)).fit(sample)
+    facts = {
+        "features": training.kinds,
+        "dates": training.dates,
+        "parsed": training.parsed,
+        "reading": training.reading.facts(),
+    }
+    classes = training.target.positive, training.target.negative
+    prepared = need("dask").delayed(_Prepared(facts, table, target, classes), pure=True)
+    arrays = importlib.import_module("dask.array")
+    rows, labels, example = [], [], table.transform(sample.iloc[:1])
+    for number, part in enumerate(train.to_delayed()):
+        both = need("dask").delayed(_prepare, nout=2)(number, part, prepared)
+        rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
+        labels.append(arrays.from_delayed(both[1], (np.nan,), object))
+    X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
+    common: dict[str, Any] = {"client": client, "standardize": False, "pos_label": training.target.positive}
+    if settings.window == WHOLE and settings.min_tpr == 0:
+        model: Any = DaskAUCClassifier(**common)
+    else:
+        model = DaskPartialAUCClassifier(*settings.window, min_tpr=settings.min_tpr, **common)
+    return Pipeline([("table", table), ("model", model.fit(X, y).to_local())])
+
+
+def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
+    """Return the features and the labels of a partition."""
+    source = table_source(prepared.facts, frame, None)
+    try:
+        X, y = source.read(target=prepared.target, **feature_options(prepared.facts, "the model", source))
+        labels = known_labels(y, *prepared.classes)
+    except DataError as error:
+        raise DataError(f"partition {number}: {error}") from error
+    return prepared.table.transform(model_features(prepared.facts, X)), labels
+
+
+def _count_missing(frame: Any) -> int:
+    return int(frame.isna().to_numpy().sum())

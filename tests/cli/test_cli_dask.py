@@ -1,0 +1,129 @@
+"""The command ``rocmax fit --dask`` on a real cluster."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from rocmax.workflow import fit_table, load_model, predict
+
+pd = pytest.importorskip("pandas")
+distributed = pytest.importorskip("distributed")
+typer_testing = pytest.importorskip("typer.testing")
+
+pytestmark = pytest.mark.xdist_group("dask")
+
+
+@pytest.fixture(scope="module")
+def address():
+    options = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options, silence_logs=50) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(autouse=True)
+def _small_samples(monkeypatch):
+    monkeypatch.setattr("rocmax.workflow.on_cluster._FETCHED", 900)
+
+
+def payments(n, seed=0):
+    rng = np.random.default_rng(seed)
+    fraud = rng.random(n) < 0.1
+    amount = rng.normal(size=n) + 1.5 * fraud
+    amount[::50] = np.nan
+    shop = np.where(rng.random(n) < 0.3 + 0.4 * fraud, "web", "street")
+    return pd.DataFrame({"amount": amount, "age": rng.normal(size=n), "shop": shop, "label": fraud.astype(int)})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("payments")
+    table = payments(6000)
+    for i in range(4):
+        table[1500 * i : 1500 * (i + 1)].to_parquet(folder / f"part{i}.parquet")
+    return folder
+
+
+def run(*arguments):
+    from rocmax.cli._app import app
+
+    return typer_testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_fit_on_a_cluster(address, folder, tmp_path):
+    out = tmp_path / "model.rocmax"
+    pattern = folder / "*.parquet"
+    options = ["--target", "label", "--max-fpr", "0.1", "--out", out]
+    done = run("fit", pattern, "--dask", address, *options, "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert facts["rows"]["train"] + facts["rows"]["held out"] == 6000
+    assert facts["classes"]["positive"] == int(payments(6000)["label"].sum())
+    assert facts["features"] == {"amount": "number", "age": "number", "shop": "text"}
+    local = fit_table(pattern, target="label", max_fpr=0.1, model="linear", tune=False)
+    new = payments(6000, seed=1)
+    scores, expected = (predict(model, new)["score"].to_numpy() for model in (load_model(out), local))
+    assert np.corrcoef(scores, expected)[0, 1] > 0.99
+    assert (scores[new["label"] == 0] > 0).mean() == pytest.approx(0.1, abs=0.03)
+
+
+def test_fit_without_a_limit(address, folder):
+    model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, dask=address)
+    assert model.facts["measure"] == "roc_auc"
+    assert model.held_out["value"] > 0.8
+
+
+def test_fit_with_a_required_rate(address, folder):
+    model = fit_table(folder / "*.parquet", target="label", min_tpr=0.8, model="linear", tune=False, dask=address)
+    assert model.facts["at_threshold"]["tpr"] >= 0.8
+    assert model.model.estimator_.named_steps["model"].min_tpr == 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "boosted"], "--model must be auto or linear with --dask"),
+        (["--group", "shop"], "--group is not possible with --dask"),
+        (["--target", "no"], "the files have no column 'no'"),
+    ],
+)
+def test_what_is_not_possible(address, folder, tmp_path, options, message):
+    start = ["fit", folder / "*.parquet", "--dask", address, "--target", "label", "--out", tmp_path / "model.rocmax"]
+    done = run(*start, *options)
+    assert done.exit_code != 0
+    assert message in " ".join(done.output.replace("│", " ").split())
+
+
+def test_other_files_and_schedulers(address, tmp_path):
+    csv = tmp_path / "a.csv"
+    payments(10).to_csv(csv)
+    done = run("fit", csv, "--dask", address, "--target", "label", "--out", tmp_path / "model.rocmax")
+    assert "--dask requires parquet files" in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("bad", ["a column is missing", "a label is missing"])
+def test_a_bad_partition_is_named(address, tmp_path, bad):
+    for i in range(3):
+        table = payments(500, seed=i).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
+        if i == 1 and bad == "a column is missing":
+            table = table.drop(columns="age")
+        elif i == 1:
+            table.loc[7, "label"] = None
+        table.to_parquet(tmp_path / f"part{i}.parquet")
+    options = {"target": "label", "positive": "yes", "model": "linear", "tune": False, "dask": address}
+    with pytest.raises(ValueError, match="partition 1"):
+        fit_table(tmp_path / "*.parquet", **options)
+    if bad == "a label is missing":
+        model = fit_table(tmp_path / "*.parquet", **options, skip_unlabelled=True)
+        assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
+
+
+def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
+    monkeypatch.setattr("rocmax.workflow.on_cluster._FETCHED", 300)
+    table = payments(5000).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
+    table.loc[7, "label"] = "perhaps"
+    table.to_parquet(tmp_path / "part0.parquet")
+    with pytest.raises(ValueError, match="perhaps"):
+        fit_table(tmp_path / "part0.parquet", target="label", positive="yes", model="linear", tune=False, dask=address)
