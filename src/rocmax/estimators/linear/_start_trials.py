@@ -113,10 +113,11 @@ class StartTrials:
         names = [f"{spec.kind}, C={spec.C:g}" for spec in self.specs]
         return dict(zip(names, np.nanmean(self.scores, axis=0).tolist(), strict=True))
 
-    def choices(self, data: TrainingSet) -> list[NDArray[np.intp]]:
+    def choices(self, data: TrainingSet, prefer_tight: bool = False) -> list[NDArray[np.intp]]:
         """Return the starting points to average, and those for clusters, if they are better than all others.
 
-        Starts on few rows must agree across the folds.
+        Starts on few rows must agree across the folds. If the tight loss is preferred, its starts are used alone, unless
+        the best of them is behind the best of the others by more than one standard error.
         """
         usable = [
             k
@@ -125,9 +126,16 @@ class StartTrials:
         ]
         of_all = np.array([k for k in usable if self.specs[k].n_groups == 0], dtype=np.intp)
         means = self.scores.mean(axis=0)
+        if prefer_tight:
+            tight = np.array([k for k in of_all if self.specs[k] in TIGHT], dtype=np.intp)
+            if tight.size and self._best(tight) in of_all[close_to_best(self.scores[:, of_all])]:
+                of_all = tight
         of_groups = [k for k in usable if self.specs[k].n_groups > 0 and means[k] > means[of_all].max()]
         pools = [of_all, np.array(of_groups, dtype=np.intp)] if of_groups else [of_all]
         return [pool[close_to_best(self.scores[:, pool], _CLOSE)] for pool in pools]
+
+    def _best(self, starts: NDArray[np.intp]) -> int:
+        return int(starts[np.argmax(self.scores[:, starts].mean(axis=0))])
 
     def _agree(self, k: int, data: TrainingSet) -> bool:
         return agreement(self.weights[:, k], data) >= _AGREEMENT

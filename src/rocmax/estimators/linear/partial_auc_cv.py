@@ -212,7 +212,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             return self._best_fits(parallel, folds, Cs, callback)
         trials = self._trials(parallel, folds, data)
         self.start_scores_ = trials.means()
-        routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in trials.choices(data)]
+        # Above a true-positive rate, held-out scores depend on few positives and hardly rank the starting points.
+        choices = trials.choices(data, prefer_tight=self.min_tpr > 0)
+        routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in choices]
         route = routes[-1] if clearly_above(routes[-1].best_scores, routes[0].best_scores) else routes[0]
         self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in route.starts)]
         self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
@@ -236,7 +238,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             whole.start_of(spec, groups)
         trials = StartTrials(parallel, folds, groups, whole.solutions)
         trials.add(SAFE)
-        trials.add_promising([*TIGHT, *(HINGE if self.min_fpr > 0 else ()), *of_groups])
+        if self.min_tpr > 0:
+            trials.add(TIGHT)
+        trials.add_promising([*(TIGHT if self.min_tpr == 0 else ()), *(HINGE if self.min_fpr > 0 else ()), *of_groups])
         return trials
 
     def _best_fits(self, parallel: Parallel, folds: list[Fold], Cs: Array, callback: Callback | None) -> Result:
