@@ -71,6 +71,18 @@ def test_a_fit_that_begins_elsewhere_ends_at_the_same_solution():
     np.testing.assert_allclose(found.v[:-1], expected.coef_[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["logistic", "balanced", "svc"])
+def test_separable_rows_have_a_solution(kind):
+    rng = np.random.default_rng(0)
+    y = np.arange(2000) % 100 == 0
+    X = rng.standard_normal((2000, 4)) + 60.0 * y[:, None]
+    operator = standardized(X, None)
+    problem = StartProblem(kind, operator, y, None, 1e4, RowSample(operator))
+    found = fit_start(problem, 1e-8, 500)
+    assert np.abs(problem.gradient(found.v)).max() <= 1e-7
+    assert operator.matvec(found.v[:-1])[y].min() > operator.matvec(found.v[:-1])[~y].max()
+
+
 def test_rare_features_do_not_spoil_the_hessian_of_a_sample():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.standard_normal((60_000, 20)), rng.random((60_000, 20)) < 2e-4])

@@ -40,7 +40,7 @@ def start_scores(X, y, weight=None, C=1.0):
     Z = StandardScaler().fit_transform(X, sample_weight=weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        scores = Z @ LogisticRegression(C=C, max_iter=5000).fit(Z, y, sample_weight=weight).coef_[0]
+        scores = Z @ LogisticRegression(C=C, tol=1e-9, max_iter=5000).fit(Z, y, sample_weight=weight).coef_[0]
     mean = np.average(scores, weights=weight)
     return (scores - mean) / np.sqrt(np.average((scores - mean) ** 2, weights=weight))
 

@@ -163,7 +163,8 @@ def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) ->
         n_poor += fresh
         if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
             # The Hessian from a sample of the rows is not accurate enough.
-            return Solution(_quasi_newton(problem, tol, max_iter, v, np.triu(factor[0])), hessian)
+            root = None if length == 0.0 else np.triu(factor[0])
+            return Solution(_quasi_newton(problem, tol, max_iter, v, root), hessian)
         hessian = None
     return Solution(v, hessian)
 
@@ -187,7 +188,9 @@ def _searched(problem: StartProblem, v: Array, gradient: Array, step: Array) -> 
 def _factor(hessian: Array, ridge: Array) -> tuple[Array, bool]:
     """Return the Cholesky factor of a regularized Hessian; directions without curvature are regularized slightly."""
     matrix = hessian.copy()
-    matrix[np.diag_indices_from(matrix)] += ridge + 1e-10 * max(float(matrix.trace()) / len(matrix), 1e-300)
+    # On separable rows, the curvature in the direction of the intercept, which has no penalty, can vanish.
+    least = max(1e-10 * float(matrix.trace()) / len(matrix), 1e-4 * float(ridge.max()))
+    matrix[np.diag_indices_from(matrix)] += ridge + least
     result: tuple[Array, bool] = linalg.cho_factor(matrix)
     return result
 
