@@ -4,8 +4,8 @@
 
 Bandwidth, time per row and latency are those of a fit of fewer rows on one worker. The numbers of passes, requests over
 the scores and rounds are those of the fit that is predicted. Bandwidth and time per row scale with the workers. The
-time of loading is not part of it. The first two terms are compared with the processor time of the slowest worker in each
-round, and the last one with the other time of the rounds, because the workers may share the machine with other programs.
+time of loading is not part of it. The first two terms are compared with the processor time of the slowest worker in
+each round, and the last one with the other time of the rounds: the workers may share the machine with other programs.
 """
 
 from __future__ import annotations
