@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._typing import Array
@@ -23,6 +24,8 @@ _SOLVED = 128
 _LONGEST_RUN = 4
 # Number of values in a block of rows, to limit the memory for absolute values.
 _BLOCK = 1_000_000
+# Number of sorted scores that are compared at a time.
+_SORTED_BLOCK = 1 << 15
 
 
 def score_error(size: Array) -> Array:
@@ -63,16 +66,40 @@ def join_ties(scores: Array, error: Array | None = None) -> Array:
     ndarray of shape (n,)
         The adjusted scores. No score is decreased.
     """
+    if scores.size == 0 or scores.min() == scores.max():
+        return scores.copy()
     error = score_error(scores) if error is None else error
     order = np.argsort(scores)
     placed, reach = scores[order], error[order]
-    with np.errstate(over="ignore"):
-        apart = np.diff(placed) > np.minimum(reach[1:], reach[:-1])
-    first = np.flatnonzero(np.append(True, apart))
-    last = np.append(first[1:], placed.size) - 1
-    with np.errstate(over="ignore"):
-        tied = placed[last] - placed[first] <= _LONGEST_RUN * np.minimum.reduceat(reach, first)
-    run = np.repeat(np.arange(first.size), last - first + 1)
+    del error
+    close = _close_neighbors(placed, reach)
+    first = np.flatnonzero(close & ~np.append(False, close[:-1]))
+    last = np.flatnonzero(close & ~np.append(close[1:], False)) + 1
+    if first.size:
+        # Runs up to the last score end with the array, which `reduceat` cannot express by a position.
+        bounds = np.column_stack([first, last + 1]).ravel()
+        least = np.minimum.reduceat(reach, bounds[: bounds.size - int(bounds[-1] == reach.size)])[::2]
+        del bounds
+        with np.errstate(over="ignore"):
+            tied = placed[last] - placed[first] <= _LONGEST_RUN * least
+        first, last = first[tied], last[tied]
+        steps = np.zeros(placed.size + 1, dtype=np.int8)
+        # Where one run follows another, the two steps add up to zero.
+        steps[first] += 1
+        steps[last + 1] -= 1
+        inside = np.cumsum(steps[:-1], dtype=np.int8).view(bool)
+        placed[inside] = np.repeat(placed[last], last - first + 1)
+    del reach
     joined = np.empty_like(scores)
-    joined[order] = np.where(tied[run], placed[last][run], placed)
+    joined[order] = placed
     return joined
+
+
+def _close_neighbors(placed: Array, reach: Array) -> NDArray[np.bool_]:
+    """Return whether each sorted score and the next one differ by at most their error bounds."""
+    close = np.empty(placed.size - 1, dtype=bool)
+    with np.errstate(over="ignore"):
+        for start in range(0, close.size, _SORTED_BLOCK):
+            score, error = (values[start : start + _SORTED_BLOCK + 1] for values in (placed, reach))
+            close[start : start + _SORTED_BLOCK] = np.diff(score) <= np.minimum(error[1:], error[:-1])
+    return close

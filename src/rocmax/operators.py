@@ -54,9 +54,9 @@ class MatrixOperator:
 
     def rmatvec(self, c: Array) -> Array:
         """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
-        used = np.flatnonzero(c)
         X = self._X
-        if used.size < _FEW * c.size:
+        if np.count_nonzero(c) < _FEW * c.size:
+            used = np.flatnonzero(c)
             X, c = X[used], c[used]
         return np.asarray(X.T @ c.astype(X.dtype, copy=False), dtype=np.float64)
 
@@ -196,12 +196,13 @@ def as_operator(X: Any) -> Operator:
 def zero_scores(operator: Operator) -> Any:
     """Return the scores of zero weights, of the type of the operator's scores.
 
-    An operator whose scores are not arrays has a method ``zero_scores``.
+    The array is a view of one number, which needs no memory. An operator whose scores are not arrays has a method
+    ``zero_scores``.
     """
     if isinstance(operator, CountingOperator):
         return zero_scores(operator.operator)
     make = getattr(operator, "zero_scores", None)
-    return np.zeros(operator.shape[0]) if make is None else make()
+    return np.broadcast_to(0.0, operator.shape[0]) if make is None else make()
 
 
 def absolute_sum(coefficients: Any) -> float:

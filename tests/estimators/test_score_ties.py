@@ -210,3 +210,30 @@ def test_the_exact_area_of_the_example_in_which_ties_were_joined():
     X[0] = 1e11
     assert model.score(X, y) == pytest.approx(roc_auc_score(y, model.decision_function(X)), abs=1e-12)
     assert model.score(X, y) > 0.9
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from((0.0, 0.4, 1.0, 3.0))), min_size=1, max_size=30),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=300, deadline=None)
+def test_runs_of_ties_are_joined_as_by_a_loop(rows, seed):
+    order = np.random.default_rng(seed).permutation(len(rows))
+    scores = np.array([float(score) for score, _ in rows])[order]
+    error = np.array([bound for _, bound in rows])[order]
+    expected = scores.copy()
+    ranked = np.argsort(scores, kind="stable")
+    run = [ranked[0]]
+    for row in [*ranked[1:], None]:
+        if row is not None and scores[row] - scores[run[-1]] <= min(error[row], error[run[-1]]):
+            run.append(row)
+            continue
+        if scores[run[-1]] - scores[run[0]] <= 4 * error[run].min():
+            expected[run] = scores[run[-1]]
+        run = [row]
+    # Equal scores with different bounds can be in either order.
+    if np.unique(scores).size == scores.size:
+        np.testing.assert_array_equal(join_ties(scores, error), expected)
+    joined = join_ties(scores, error)
+    assert (joined >= scores).all()
+    assert np.isin(joined, scores).all()

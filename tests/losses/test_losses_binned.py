@@ -228,3 +228,17 @@ def test_bad_grids_are_an_error():
     one, two = (Bins.count(ScoreGrid.covering(np.arange(k), 4), np.arange(k) + 0.0, np.arange(k) > 0) for k in (2, 3))
     with pytest.raises(ValueError, match="both must have the same grid; got"):
         one + two
+
+
+# Slopes
+
+
+@every_convex_loss
+@given(sample=samples(vectors=2), n_bins=st.sampled_from(N_BINS), width=st.sampled_from((0.0, 0.3)))
+@law
+def test_the_slope_from_sums_in_the_bins_is_that_of_the_gradient(case, sample, n_bins, width):
+    y, weight, scores, direction = sample
+    at = Binned(case.loss, n_bins).bind(y, weight).at(scores)
+    gradient = at.minorant(width)[1]
+    size = float(np.abs(gradient) @ np.abs(direction))
+    assert at.slope(width, direction) == pytest.approx(float(gradient @ direction), abs=1e-12 * (1.0 + size))

@@ -144,3 +144,27 @@ def test_a_floor_outside_its_range_is_an_error(cls, floor):
 def test_a_floor_too_close_to_one_is_an_error():
     with pytest.raises(ValueError, match=r"1 - min_tpr must be at least 1e-08, because of rounding errors; got 0.9999"):
         PartialAUCTight(min_tpr=1 - 1e-10)
+
+
+# Curvature
+
+
+@pytest.mark.parametrize("window", [(0.0, 0.1, 0.0), (0.0, 1.0, 0.9), (0.0, 0.2, 0.5)])
+@pytest.mark.parametrize("clumped", [False, True], ids=["smooth", "clumped"])
+def test_sampled_curvature_is_that_of_the_smoothed_gradient(window, clumped):
+    rng = np.random.default_rng(0)
+    y = rng.random(20_000) < 0.3
+    scores = rng.standard_normal(y.size) + y
+    direction = rng.standard_normal(y.size)
+    bound = PartialAUCTight(*window).bind(y)
+    width = 0.02
+    if clumped:  # many rows of both classes close to the ends of their selections
+        for rows, end in ((y, np.quantile(scores[y], 1.0 - window[2])), (~y, np.quantile(scores[~y], 1.0 - window[1]))):
+            near = np.flatnonzero(rows)[::20]
+            scores[near] = end + 0.2 * width * rng.standard_normal(near.size)
+    step = 1e-3 * width
+    change = [bound.smoothed(scores + sign * step * direction, width)[1] @ direction for sign in (1.0, -1.0)]
+    wanted = (change[0] - change[1]) / (2 * step)
+    pairs = bound.curvature(scores, 20_000, width)
+    found = pairs.weight @ (direction[pairs.first] - direction[pairs.second]) ** 2
+    assert found == pytest.approx(wanted, rel=0.5)

@@ -1,9 +1,12 @@
 """Certified fits on many rows, where losses are computed from bins: the gap is a true bound on the exact problem."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from rocmax import AUCClassifier
 from rocmax.losses import Binned, PairwiseHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
@@ -98,3 +101,31 @@ def test_subsamples_are_denser_near_the_window():
     exact = loss.bind(y, weight).value_and_gradient(scores)[0]
     assert small.value_and_gradient(scores[rows])[0] == pytest.approx(exact, rel=0.05)
     assert Binned(loss, 64).bind(y).at(scores).thinned(N_ROWS) is None
+
+
+@pytest.mark.parametrize("max_fpr", [0.05, 0.1])
+def test_a_collapse_of_a_large_sample_is_certified_in_few_passes(max_fpr):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 10))
+    y = rng.random(60_000) < 0.09
+    X[y] += 1.2 / np.sqrt(10)
+    loss = PartialAUCTight(max_fpr=max_fpr).bind(y)
+    result = SmoothedNewton(tol=1e-3).solve(as_operator(X), loss, SquaredL2(100.0))
+    assert not result.w.any()
+    assert result.converged
+    assert result.trace[-1].passes <= 9
+    # An independent witness: no better point along the mean difference, where the exact loss is evaluated.
+    along = X @ (X[y].mean(axis=0) - X[~y].mean(axis=0))
+    assert min(loss.value_and_gradient(t * along)[0] for t in (1e-3, 1e-2, 0.1, 1.0)) >= 1.0
+
+
+def test_the_memory_of_a_fit_on_single_precision_rows_is_bounded():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1_000_000, 20), dtype=np.float32)
+    y = rng.random(1_000_000) < 0.05
+    X[y] += np.float32(0.3)
+    tracemalloc.start()
+    AUCClassifier(C=100.0).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 60 * y.size

@@ -30,6 +30,11 @@ class _Mirrored:
     weight: Array
     n: float
 
+    @property
+    def n_negative(self) -> int:
+        """Number of rows."""
+        return self.negative.size
+
 
 class LowestPositives:
     """Positives of the lowest scores with a share ``1 - min_tpr`` of the weight.

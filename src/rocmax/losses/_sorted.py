@@ -112,6 +112,10 @@ class Ranked(Protocol):
         """The rows of the class."""
 
     @property
+    def n_negative(self) -> int:
+        """The number of rows of the class."""
+
+    @property
     def is_negative(self) -> Bools:
         """Whether a row is one of ``negative``."""
 
@@ -239,17 +243,18 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
     A partition finds the lowest relevant score, so only the negatives above it are sorted.
     """
     candidates = np.where(sample.is_negative, scores, -np.inf)
-    k = min(sample.negative.size, math.ceil(stop * sample.negative.size / sample.n))
+    size = sample.n_negative
+    k = min(size, math.ceil(stop * size / sample.n))
     while True:
         candidates.partition(candidates.size - k)
         end = candidates[candidates.size - k]
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
         rows = np.flatnonzero(scores >= end - width)
         rows = rows[sample.is_negative[rows]]
-        if k == sample.negative.size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
+        if k == size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
             result: Index = rows
             return result
-        k = min(sample.negative.size, 2 * k)
+        k = min(size, 2 * k)
 
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:

@@ -15,7 +15,7 @@ from rocmax._typing import Array, Index
 from rocmax.losses.growth import GrownCuts, Growth
 
 # Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
-_SAMPLE = ("n_samples", "positive", "negative", "is_negative", "weight", "positive_weight", "m", "n")
+_SAMPLE = ("n_samples", "positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
 
 
 class Pairs(NamedTuple):
@@ -63,6 +63,10 @@ class Evaluation:
         """Return the value of the minorant."""
         return self.minorant(width)[0]
 
+    def slope(self, width: float, direction: Array) -> float:
+        """Return the product of the gradient of the minorant with a vector of scores."""
+        return float(self.minorant(width)[1] @ direction)
+
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
         return self.loss.thinned(size)
@@ -79,6 +83,8 @@ class BoundLoss(ABC):
         Length of the score vector.
     positive, negative : ndarray of int
         Rows of each class with non-zero weight.
+    n_negative : int
+        Number of rows ``negative``.
     is_negative : ndarray of bool
         Whether a row is one of ``negative``.
     weight : ndarray
@@ -107,9 +113,9 @@ class BoundLoss(ABC):
         seen: Any = True if sample_weight is None else weight > 0
         self.is_negative = ~labels & seen
         self.positive = np.flatnonzero(labels & seen)
-        self.negative = np.flatnonzero(self.is_negative)
-        for rows, name in ((self.positive, "positive"), (self.negative, "negative")):
-            if rows.size == 0:
+        self.n_negative = int(np.count_nonzero(self.is_negative))
+        for size, name in ((self.positive.size, "positive"), (self.n_negative, "negative")):
+            if size == 0:
                 raise ValueError(
                     f"y must contain both classes; got one class: no {name} example of non-zero weight among "
                     f"{labels.size} rows"
@@ -117,7 +123,12 @@ class BoundLoss(ABC):
         self.weight = weight
         self.positive_weight = weight[self.positive]
         self.m = float(self.positive_weight.sum())
-        self.n = float(weight[self.negative].sum())
+        self.n = float(self.n_negative) if sample_weight is None else float(weight[self.is_negative].sum())
+
+    @cached_property
+    def negative(self) -> Index:
+        """Rows of the negatives with non-zero weight; the array is made when it is first used."""
+        return np.flatnonzero(self.is_negative)
 
     @abstractmethod
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -179,7 +190,7 @@ class BoundLoss(ABC):
 
     def count_pairs(self) -> int:
         """Return the number of pairs of a positive and a negative."""
-        return self.positive.size * self.negative.size
+        return self.positive.size * self.n_negative
 
     def has(self, method: str) -> bool:
         """Return whether this loss implements an optional method.

@@ -158,12 +158,23 @@ class BinnedEvaluation(Evaluation):
 
     def minorant(self, width: float) -> tuple[float, Array]:
         """Return a lower bound of the exact loss, and the gradient of a cut."""
-        value, coefficients = self.bins.minorant(self._bind, width)
+        value, coefficients = self._of_bins(width)
         return value, row_coefficients(coefficients, self._cells, self._weight)
 
     def value(self, width: float) -> float:
         """Return the value of the minorant, without its gradient."""
-        return self.bins.minorant(self._bind, width)[0]
+        return self._of_bins(width)[0]
+
+    def _of_bins(self, width: float) -> tuple[float, Array]:
+        """Return the minorant with the coefficients of the bins; the last result is kept."""
+        if self._last is None or self._last[0] != width:
+            self._last = width, self.bins.minorant(self._bind, width)
+        return self._last[1]
+
+    def slope(self, width: float, direction: Array) -> float:
+        """Return the product of the gradient of the minorant with a vector of scores, from its sums in the bins."""
+        coefficients = self._of_bins(width)[1]
+        return float(coefficients @ self.bins.sums(self._cells, direction, self._weight))
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.

@@ -86,7 +86,8 @@ class ScoreGrid:
         s = np.asarray(scores)
         least, largest = float(s.min()), float(s.max())
         part = s[:: max(1, s.size // _RANGE_SAMPLE)]
-        first, last = (float(q) for q in np.quantile(part, (0.01, 0.99)))
+        ends = int(0.01 * (part.size - 1)), int(np.ceil(0.99 * (part.size - 1)))
+        first, last = np.partition(part, ends)[list(ends)].astype(np.float64)
         low, high = max(least, 2 * first - last), min(largest, 2 * last - first)
         # Shorter tails than one tenth of the central range would save little.
         if n_bins < 64 or first == last or high - low >= 0.8 * (largest - least):
@@ -225,6 +226,11 @@ class Bins:
         return cls(grid, found, total, lowest, highest)
 
     @cached_property
+    def _bound(self) -> list[tuple[Bind, BoundLoss]]:
+        """The last loss, bound to the bins: several minorants of one loss are usually requested."""
+        return []
+
+    @cached_property
     def used(self) -> NDArray[np.intp]:
         """Numbers of the bins that are not empty."""
         return np.flatnonzero(self.weight)
@@ -279,7 +285,9 @@ class Bins:
             ``row_coefficients``, ``value + c @ (s - scores) <= loss(s)`` for all ``s``.
         """
         scores, positive, weight = self.rows
-        value, coefficients = _evaluated(bind(positive, weight), scores, width)
+        if not self._bound or self._bound[-1][0] is not bind:
+            self._bound[:] = [(bind, bind(positive, weight))]
+        value, coefficients = _evaluated(self._bound[-1][1], scores, width)
         found = np.zeros(self.weight.size)
         found[self.used] = coefficients / weight
         return value, found

@@ -123,7 +123,7 @@ class BoundConvex(_WindowBound):
         negatives in between.
         """
         s = self._checked(scores)
-        half = bandwidth(s[self.positive], s[self.negative])
+        half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
         pieces = self._cut(s, width)
@@ -136,13 +136,16 @@ class BoundConvex(_WindowBound):
         if beyond.any():
             outside = prefix(pieces.row_weight) - inside
             parts.append(self._kink_pairs(near, pos, beyond, pieces, outside, half, part))
+        bands = half, width / 2
         if self.b < self.n:
-            parts.append(self._negative_selection(near, s, pieces, max(half, width / 2), part))
+            end = float(pieces.score[pieces.stop - 1]) + width / 2
+            slope = self._slope_at_end(near, pos, end)
+            parts += self._selection_pairs(s, self.negative, end, slope, bands, part)
         if self.lowest.is_part:
             over = prefix(pieces.weight)
-            charged_by_last = share[-1] * over[late[-1]] + (1.0 - share[-1]) * over[early[-1]]
-            band = self.positive[np.abs(s[self.positive] - pos[-1]) < max(half, width / 2)]
-            parts.append(self._selection_pairs(s, band, charged_by_last, max(half, width / 2), part))
+            slope = float(share[-1] * over[late[-1]] + (1.0 - share[-1]) * over[early[-1]])
+            end = float(pos[-1]) - width / 2
+            parts += self._selection_pairs(s, self.positive, end, slope, bands, part)
         if pieces.start:
             parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -218,18 +221,34 @@ class BoundConvex(_WindowBound):
         weight = mass / (2 * half * self.norm * max(i.size, 1))
         return Pairs(near.rows[i], pieces.rows[j], np.full(i.size, weight))
 
-    def _negative_selection(self, near: Selected, s: Array, pieces: Pieces, half: float, count: int) -> Pairs:
-        """Sample pairs of negatives close to the end of the window."""
-        pos, end = s[near.rows], pieces.score[pieces.stop - 1]
-        band = np.flatnonzero(self.is_negative & (np.abs(s - end) < half))
+    def _slope_at_end(self, near: Selected, pos: Array, end: float) -> float:
+        """Return the rate at which the loss of a negative at the end of the window grows with its score."""
         bends = (pos - 1.0 < end) & (pos >= end) if self.beyond else pos - 1.0 < end
-        return self._selection_pairs(s, band, float(near.weight[bends].sum()), half, count)
+        return float(near.weight[bends].sum())
 
-    def _selection_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
-        """Sample pairs of rows of one class within ``half`` of the end of its selection.
+    def _selection_pairs(
+        self, s: Array, rows: Index, end: float, slope: float, halves: tuple[float, float], count: int
+    ) -> list[Pairs]:
+        """Sample pairs of rows of one class close to the end of its selection.
 
-        ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
+        The curvature of a soft selection is the density of the rows with a share between 0 and 1 times their
+        covariance. If there are only few such rows, they do not vary in all directions, and rows in a wider band are
+        added. ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
         """
+        wide, soft = halves
+        distance = np.abs(s[rows] - end)
+        inside = rows[distance < soft]
+        if soft >= wide or inside.size >= 2 * count:
+            return [self._band_pairs(s, inside, slope, soft, count)]
+        around = rows[distance < wide]
+        rest = 1.0 - inside.size / (2 * count)
+        density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft)) if half > 0]
+        share = 1.0 - rest * min(1.0, density[0] / density[1]) if inside.size else 0.0
+        pairs = self._band_pairs(s, inside, slope, soft, count), self._band_pairs(s, around, slope, wide, count)
+        return [part._replace(weight=part.weight * each) for part, each in zip(pairs, (share, rest), strict=True)]
+
+    def _band_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
+        """Sample pairs of rows of one class in a band around the end of its selection."""
         if band.size < 2 or slope == 0:
             return no_pairs()
         band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,16 @@ _MAX_DENSE = 2000
 _STUCK = 40
 # On large samples, Hessians and approximate line searches use about this number of rows.
 _THIN_ROWS = 30_000
+# First width of the smoothing, as a multiple of the standard deviation of (this number of) scores.
+_SOFT, _SPREAD_ROWS = 0.3, 100_000
+# Number of bins of the line searches on such rows.
+_SEARCH_BINS = 512
+# A full step is accepted if it reduces the slope along it to this share.
+_FULL_STEP = 0.1
 # Allowed distance of the bounds of a binned loss, relative to the tolerance.
 _BIN_SHARE = 0.1
+# The bounds are compared if the gap is at most this multiple of the tolerance.
+_NEAR = 30.0
 # A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
 
@@ -74,14 +83,18 @@ class CertifiedRun:
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
-        self.rise, self.coefficients = 0.0, self.origin.coefficients
         w = np.zeros(n_features) if w0 is None else np.array(w0, dtype=np.float64)
         self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
-        if w.any():
+        self.rise, self.coefficients = 0.0, np.empty(0)
+        if not w.any():
+            self.coefficients = self.origin.coefficients
+        else:
             self.at = self._point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
         self.gradient = np.empty(0)
+        # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
+        self._left: tuple[Iterate, Evaluation, Array, Array] | None = None
 
     @property
     def gain(self) -> float:
@@ -127,7 +140,8 @@ class CertifiedRun:
             if converged or unmoved >= _STUCK or len(trace) >= max_iter:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
-            self._refine(tol)
+            if gap <= _NEAR * tol * self.unit:
+                self._refine(tol)
             step(len(trace), slow, gap / (self.unit or 1.0))
 
     def _refine(self, tol: float) -> None:
@@ -148,14 +162,15 @@ class CertifiedRun:
         # Coefficients and tables both are from the last call of the loss.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
-    def settle(self, slack: float) -> None:
-        """Start with the final amount of smoothing, for a start near the optimum."""
+    def settle(self, slack: float, width: float = 0.0) -> None:
+        """Start with little smoothing, for a start near the optimum: with the given width, or with a given error."""
         if not self.loss.has_kinks or not self.at.w.any():
             return
-        self.slack = slack
-        self.width = 0.3 * float(np.std(self.at.scores))
-        for _ in range(3):
-            self._adapt_width(self.at.rise - self._minorant(self.here, self.width)[0])
+        self.slack, self.width = slack, width
+        if not width:
+            self.width = _SOFT * _spread(self.at.scores)
+            for _ in range(3):
+                self._adapt_width(self.at.rise - (self.here.value(self.width) - self.origin.value))
         self.rise, self.coefficients = self._minorant(self.here, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
@@ -163,25 +178,30 @@ class CertifiedRun:
 
         With ``rough``, the line search uses a subsample if the sample is large.
         """
+        if self._left is not None and self._left[0].objective < self.at.objective:
+            self.at, self.here, self.gradient, self.coefficients = self._left
+        self._left = None
         thin = self.here.thinned(_THIN_ROWS)
         pairs = self._pairs(thin)
         is_sample = self.n_pairs < self.loss.count_pairs()
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
+        self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
         if slope < 0:
             if thin is not None and (rough or not self.loss.exact):
                 t = self._rough_search(*thin, step, along, slope)
-                self.here = self.loss.at(self.at.scores + t * along)
             else:
                 t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
             self._move(step, t)
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
-                self.width = 0.3 * float(np.std(self.at.scores))
-            else:
+                self.width = _SOFT * _spread(self.at.scores)
+            elif self.best.w.any():
                 self._adapt_width(self.at.rise - (self.here.value(self.width) - self.origin.value))
+            else:
+                self._keep_or_reduce_width()
         self.rise, self.coefficients = self._minorant(self.here, self.width)
 
     def _adapt_width(self, error: float) -> None:
@@ -190,8 +210,23 @@ class CertifiedRun:
             wanted = self.slack * self.unit / self.C
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
 
+    def _keep_or_reduce_width(self) -> None:
+        """Adapt the width if no better point than zero weights is known.
+
+        Near zero weights all pairs have a positive loss, and scores and width of a minimiser of the smoothed objective
+        have the same unknown scale. The cut is exact at zero weights for every width, so the width is changed only if
+        the cut has an error there.
+        """
+        rise, coefficients = self._minorant(self.here, self.width)
+        error = float(coefficients @ self.at.scores) - rise
+        if error > self.slack * self.unit / self.C:
+            self._adapt_width(error)
+        else:
+            self.width = max(self.width, _SOFT * _spread(self.at.scores))
+
     def cutting_plane_step(self) -> None:
         """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
+        self._left = self.at, self.here, self.gradient, self.coefficients
         self.at = self.best
         step = self.bundle.minimizer() - self.at.w
         along = self.operator.matvec(step)
@@ -215,17 +250,24 @@ class CertifiedRun:
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
     def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
-        """Search on a subsample, from which only the change of the slope is taken."""
+        """Take a full step if it is good; else search on a subsample, from which the change of the slope is taken."""
+        linear, quadratic = float(self.at.w @ step), float(step @ step)
+        self.here = self.loss.at(self.at.scores + along)
+        if abs(linear + quadratic + self.C * self.here.slope(self.width, along)) <= _FULL_STEP * abs(slope):
+            return 1.0
         scores, part = self.at.scores[rows], along[rows]
-        quadratic = float(step @ step)
+        cheap = small.binned(_SEARCH_BINS) or small
 
         def slope_of_loss(t: float) -> float:
-            return self.C * float(small.smoothed(scores + t * part, self.width)[1] @ part)
+            return self.C * cheap.at(scores + t * part).slope(self.width, part)
 
         at_zero = slope_of_loss(0.0)
-        return find_zero(
+        t = find_zero(
             lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
         )
+        along *= t
+        self.here = self.loss.at(self.at.scores + along)
+        return t
 
     def _search(
         self,
@@ -242,15 +284,15 @@ class CertifiedRun:
 
         def slope_at(t: float) -> float:
             self.here = self.loss.at(self.at.scores + t * along)
-            coefficients = self.here.minorant(width)[1]
-            return linear + t * quadratic + self.C * float(coefficients @ along)
+            return linear + t * quadratic + self.C * self.here.slope(width, along)
 
         return find_zero(slope_at, slope, rtol=rtol, largest=largest, max_evals=max_evals)
 
     def _move(self, step: Array, t: float) -> None:
         """Take a step to the point whose loss is :attr:`here`."""
         self.at = self._point(self.at.w + t * step, self.here)
-        if self.at.objective < self.best.objective:
+        decrease = self.best.objective - self.at.objective
+        if decrease > 0 and (self.best.w.any() or decrease > _NOTHING * self._promise):
             self.best = self.at
 
     def _point(self, w: Array, here: Evaluation) -> Iterate:
@@ -265,6 +307,12 @@ class CertifiedRun:
     def _cuts(self) -> Cuts:
         cuts = self.bundle.cuts()
         return cuts._replace(offset=cuts.offset + self.origin.value)
+
+
+def _spread(scores: Any) -> float:
+    """Return the standard deviation of scores; of a part of them if they are a long array."""
+    every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
+    return float(np.std(scores if every == 1 else scores[::every]))
 
 
 def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:

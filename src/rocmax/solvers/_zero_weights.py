@@ -37,19 +37,23 @@ class Origin:
     ----------
     value : float
         The loss at zero weights.
-    coefficients : ndarray
-        Gradient of the loss in the scores.
     """
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
-        self._operator = operator
-        self.value, self.coefficients = loss.value_and_gradient(zero_scores(operator))
+        self._operator, self._at = operator, loss.at(zero_scores(operator))
+        self.value = self._at.value(0.0)
+
+    @property
+    def coefficients(self) -> Array:
+        """Gradient of the loss in the scores; it is computed again for each use, because it is as large as the data."""
+        return self._at.minorant(0.0)[1]
 
     @cached_property
     def slope(self) -> Array:
         """Gradient in the weights, computed in one pass; set to zero if it is within rounding error."""
-        slope = self._operator.rmatvec(self.coefficients)
-        noise = _rounding_of_sums(self._operator, self.coefficients)
+        coefficients = self.coefficients
+        slope = self._operator.rmatvec(coefficients)
+        noise = _rounding_of_sums(self._operator, coefficients)
         return slope if float(np.linalg.norm(slope)) > noise else np.zeros_like(slope)
 
     def rise(self, value: float, coefficients: Array, scores: Array) -> float:

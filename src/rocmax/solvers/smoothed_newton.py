@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _SLOW = 3
 _ROUGH_ITERATIONS = 3
 _ROUGH_GAP = 0.02
 # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
-# A loss with kinks needs more rows: parts of the rows have few negatives in the window.
+# For the start, a loss with kinks needs more rows: parts of the rows have few negatives in the window.
 _MANY_ROWS, _MANY_ROWS_WITH_KINKS = 15_000, 50_000
 _SUBSAMPLE = 0.1
 _SUBSAMPLE_TOL = 1e-2
@@ -43,9 +44,9 @@ class SmoothedNewton(Parameters):
     steps make little progress, as on small samples on which the loss is piecewise linear with few pieces, they
     alternate with steps towards the minimiser of the cuts.
 
-    From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
-    :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
-    rows, whose passes are not counted. The gap remains a bound for the exact problem.
+    From 15,000 rows on, a loss that supports it is computed from bins, see :class:`~rocmax.losses.Binned`. From 50,000
+    rows on (15,000 for the full AUC), a run without ``w0`` starts from an approximate solution on a tenth of the rows,
+    whose passes are not counted. The gap remains a bound for the exact problem.
 
     Parameters
     ----------
@@ -76,9 +77,13 @@ class SmoothedNewton(Parameters):
         require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:
-            return self._iterate(operator, loss, penalty.C, w0, callback)
-        start = self._subsample_solution(operator, binned, penalty.C) if w0 is None else w0
-        return self._iterate(operator, binned, penalty.C, start, callback, pairs=_PAIRS_AT_START, settled=w0 is None)
+            return self._iterate(operator, loss, penalty.C, w0, callback)[0]
+        if w0 is not None or _few(loss):
+            return self._iterate(operator, binned, penalty.C, w0, callback, _PAIRS_AT_START)[0]
+        start = self._subsample_solution(operator, binned, penalty.C)
+        if start is None:
+            return self._iterate(operator, binned, penalty.C, None, callback, _PAIRS_AT_START)[0]
+        return self._iterate(operator, binned, penalty.C, start.w, callback, _PAIRS_AT_START, start.width)[0]
 
     def _iterate(
         self,
@@ -88,11 +93,12 @@ class SmoothedNewton(Parameters):
         w0: Array | None,
         callback: Callback | None = None,
         pairs: int = 100,
-        settled: bool = False,
-    ) -> Result:
+        width: float | None = None,
+    ) -> tuple[Result, _Start]:
+        """Run from ``w0``; ``width`` is the smoothing at a start close to the solution, 0 to choose it."""
         run = CertifiedRun(CountingOperator(operator), loss, C, w0, self.cuts, pairs)
-        if self.cuts is not None or settled:
-            run.settle(_SETTLED if settled else 0.3 * self.tol)
+        if self.cuts is not None or width is not None:
+            run.settle(0.3 * self.tol if width is None else _SETTLED, width or 0.0)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
             if slow >= _SLOW and n_iter % 2:
@@ -100,15 +106,16 @@ class SmoothedNewton(Parameters):
             else:
                 run.newton_step(0.3 * self.tol, rough=n_iter <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP)
 
-        return run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
+        result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
+        return result, _Start(result.w, 0.0) if result.w.any() else _Start(run.at.w, run.width)
 
     def _binned(self, loss: BoundLoss) -> BoundLoss | None:
         """Return a large loss on bins; the relative error of 2048 bins is about 1e-5 and falls with their square."""
-        if loss.n_samples < (_MANY_ROWS_WITH_KINKS if loss.has_kinks else _MANY_ROWS):
+        if loss.n_samples < _MANY_ROWS:
             return None
         return loss.binned(2 ** int(np.clip(np.ceil(np.log2(64 / np.sqrt(self.tol))), 10, 13)))
 
-    def _subsample_solution(self, operator: Operator, loss: BoundLoss, C: float) -> Array | None:
+    def _subsample_solution(self, operator: Operator, loss: BoundLoss, C: float) -> _Start | None:
         """Return the approximate solution on a part of the rows, a start close to the solution on all rows."""
         thin = loss.at(np.zeros(loss.n_samples)).thinned(int(_SUBSAMPLE * loss.n_samples))
         if thin is None:
@@ -116,7 +123,22 @@ class SmoothedNewton(Parameters):
         rows, small = thin
         rough = replace(self, tol=max(self.tol, _SUBSAMPLE_TOL), max_iter=min(self.max_iter, _SUBSAMPLE_ITERATIONS))
         part, binned = as_operator(operator.rows(rows)), rough._binned(small)
-        if binned is None:
-            return rough._iterate(part, small, C, None, pairs=_SUBSAMPLE_PAIRS).w
-        start = rough._subsample_solution(part, binned, C)
-        return rough._iterate(part, binned, C, start, pairs=_SUBSAMPLE_PAIRS, settled=True).w
+        start = None if binned is None or _few(small) else rough._subsample_solution(part, binned, C)
+        w0, width = (None, None) if start is None else start
+        return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width)[1]
+
+
+class _Start(NamedTuple):
+    """Point close to the solution.
+
+    If the solution is at zero weights, the point is the minimiser of a smoothed objective, and ``width`` is that of the
+    smoothing; otherwise it is 0.
+    """
+
+    w: Array
+    width: float
+
+
+def _few(loss: BoundLoss) -> bool:
+    """Return whether a part of the rows would be too small for a start."""
+    return loss.has_kinks and loss.n_samples < _MANY_ROWS_WITH_KINKS
