@@ -115,6 +115,20 @@ def test_auto_does_not_collapse_where_the_tight_loss_does(corner):
     assert model.coef_.any()
 
 
+def test_the_tight_loss_is_a_start_unless_it_collapses():
+    """A fifth of the positives decides the area above a TPR of 0.8; the others are easy in another direction."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(3000) % 10 == 0).astype(int)
+    X = rng.standard_normal((3000, 4))
+    X[:, 0] += 4 * y * (np.arange(3000) % 50 != 0)
+    X[:, 1] += 2 * y
+    model = PartialAUCClassifierCV(min_tpr=0.8, max_fpr=1.0, cv=5).fit(X, y)
+    kinds = [start.partition(",")[0] for start in model.starts_]
+    assert "tight" in kinds
+    assert set(kinds) != {"tight"}
+    assert len(model.starts_) == len(set(model.starts_))
+
+
 def test_the_measure_trains_with_its_floor():
     measure = find_measure("partial_auc", min_tpr=0.8)
     assert measure.convex_loss() == PartialAUCTight(0.0, 1.0, 0.8)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._progress import part, stage
 from rocmax.workflow.models import FAMILIES, need_package
-from rocmax.workflow.progress import part, stage
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 50

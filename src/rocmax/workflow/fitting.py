@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._messages import Message, Parameter
+from rocmax._progress import Listener, listening, stage
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
@@ -24,7 +25,6 @@ from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
-from rocmax.workflow.progress import Listener, listening, stage
 from rocmax.workflow.settings import FitSettings, check_fit
 from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax._packages import need
+from rocmax._progress import stage
 from rocmax._typing import Index
 from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.data import DataError
@@ -22,7 +23,6 @@ from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.fitting import Fitted, check_enough, evaluated, with_threshold
 from rocmax.workflow.models import WHOLE, make_preprocessing
 from rocmax.workflow.preprocessing import common_levels
-from rocmax.workflow.progress import stage
 from rocmax.workflow.settings import FitSettings
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import Training, feature_options, model_features, read_training, table_source

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, Stratifi
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from rocmax._progress import CountedScorer, part, stage
 from rocmax._quiet import hushed
 from rocmax._response import class_scores
 from rocmax._typing import Array
@@ -24,7 +25,6 @@ from rocmax.workflow.families import compare_families, families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
 from rocmax.workflow.preprocessing import common_levels
-from rocmax.workflow.progress import CountedScorer, stage
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -121,7 +121,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             self.pipeline_ = pipeline.fit(X, y)
         elif grid is None:
             stage(f"tuning {self.model} in {len(splits)} folds")
-            self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
+            with part(f"tuning {self.model}"):
+                self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
             # Hide convergence warnings of the search; the final fit still warns.
             quietly = hushed(ConvergenceWarning)

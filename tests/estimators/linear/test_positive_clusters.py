@@ -124,6 +124,19 @@ def test_starts_on_the_window_have_to_be_alike(score, turn, used):
     assert (N_SAFE in chosen) == used
 
 
+@pytest.mark.parametrize(
+    ("score", "turn", "used"),
+    [(0.5, 0.0, True), (0.46, 0.0, True), (0.44, 0.0, False), (0.46, 1.5, False)],
+    ids=["level", "behind by less than one standard error", "by more", "the folds disagree"],
+)
+def test_the_tight_loss_counts_as_much_as_all_others_together(score, turn, used):
+    trials, data = given_trials(StartSpec("tight", 1.0), score, turn)
+    trials.scores[:, -1] += [-0.05, 0.05]  # the standard error of the difference is 0.05
+    (chosen,) = trials.choices(data, with_tight=True)
+    assert (chosen == N_SAFE).mean() == (0.5 if used else 0.0)
+    assert set(chosen) - {N_SAFE} == set(range(N_SAFE))
+
+
 def given_trials(spec, score, turn):
     """Scores of 0.5 for the safe starts, and one more start with models that differ by an angle between two folds."""
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from rocmax._progress import counted
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._model_choice import close_to_best
@@ -101,7 +102,7 @@ class Route:
     Parameters
     ----------
     starts : ndarray of int
-        Indices of the starting points to average.
+        Indices of the starting points to average; a repeated one counts that many times.
     parallel : Parallel
         Executor for the folds.
     folds : list of Fold
@@ -116,7 +117,8 @@ class Route:
         self, starts: NDArray[np.intp], parallel: Parallel, folds: list[Fold], weights: Array, Cs: Array
     ) -> None:
         self.starts = starts
-        paths = parallel(delayed(Fold.path)(fold, w[starts], Cs) for fold, w in zip(folds, weights, strict=True))
+        pairs = list(zip(folds, weights, strict=True))
+        paths = parallel(delayed(Fold.path)(fold, w[starts], Cs) for fold, w in counted("path over C, fold", pairs))
         self.scores = np.array([scores for scores, _, _ in paths])
         self._models = [models for _, models, _ in paths]
         self.n_iter = max(n_iter for _, _, n_iter in paths)

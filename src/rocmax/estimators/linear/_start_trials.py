@@ -9,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from rocmax._progress import counted
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
@@ -104,7 +105,10 @@ class StartTrials:
 
     def _fit(self, batch: range, columns: list[int]) -> None:
         specs = [self.specs[k] for k in columns]
-        fits = self._parallel(delayed(Fold.starts)(self._folds[i], specs, self._groups, self._similar) for i in batch)
+        text = f"{len(specs)} starting points, fold"
+        fits = self._parallel(
+            delayed(Fold.starts)(self._folds[i], specs, self._groups, self._similar) for i in counted(text, batch)
+        )
         for i, (scores, weights) in zip(batch, fits, strict=True):
             self.scores[i, columns], self.weights[i, columns] = scores, weights
 
@@ -113,11 +117,18 @@ class StartTrials:
         names = [f"{spec.kind}, C={spec.C:g}" for spec in self.specs]
         return dict(zip(names, np.nanmean(self.scores, axis=0).tolist(), strict=True))
 
-    def choices(self, data: TrainingSet, prefer_tight: bool = False) -> list[NDArray[np.intp]]:
+    def choices(self, data: TrainingSet, with_tight: bool = False) -> list[NDArray[np.intp]]:
         """Return the starting points to average, and those for clusters, if they are better than all others.
 
-        Starts on few rows must agree across the folds. If the tight loss is preferred, its starts are used alone, unless
-        the best of them is behind the best of the others by more than one standard error.
+        Starts on few rows must agree across the folds. An index that is repeated counts that many times.
+
+        Parameters
+        ----------
+        data : TrainingSet
+            Rows on which the models of the folds are compared.
+        with_tight : bool, default=False
+            Whether the tight loss counts as much as all others together, unless the best of its starts is behind the
+            best of all by more than one standard error.
         """
         usable = [
             k
@@ -126,16 +137,24 @@ class StartTrials:
         ]
         of_all = np.array([k for k in usable if self.specs[k].n_groups == 0], dtype=np.intp)
         means = self.scores.mean(axis=0)
-        if prefer_tight:
-            tight = np.array([k for k in of_all if self.specs[k] in TIGHT], dtype=np.intp)
-            if tight.size and self._best(tight) in of_all[close_to_best(self.scores[:, of_all])]:
-                of_all = tight
-        of_groups = [k for k in usable if self.specs[k].n_groups > 0 and means[k] > means[of_all].max()]
-        pools = [of_all, np.array(of_groups, dtype=np.intp)] if of_groups else [of_all]
-        return [pool[close_to_best(self.scores[:, pool], _CLOSE)] for pool in pools]
+        of_groups = np.array(
+            [k for k in usable if self.specs[k].n_groups > 0 and means[k] > means[of_all].max()], dtype=np.intp
+        )
+        chosen = self._with_tight(of_all) if with_tight else self._close(of_all)
+        return [chosen, self._close(of_groups)] if of_groups.size else [chosen]
 
-    def _best(self, starts: NDArray[np.intp]) -> int:
-        return int(starts[np.argmax(self.scores[:, starts].mean(axis=0))])
+    def _with_tight(self, starts: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the starts to average if the tight loss counts as much as all others together."""
+        is_tight = np.array([self.specs[k] in TIGHT for k in starts])
+        tight, others = starts[is_tight], starts[~is_tight]
+        good = np.intersect1d(tight, starts[close_to_best(self.scores[:, starts])])
+        if not good.size:
+            return self._close(others)
+        tight, others = self._close(tight), self._close(others)
+        return np.concatenate([np.repeat(tight, others.size), np.repeat(others, tight.size)])
+
+    def _close(self, starts: NDArray[np.intp]) -> NDArray[np.intp]:
+        return starts[close_to_best(self.scores[:, starts], _CLOSE)]
 
     def _agree(self, k: int, data: TrainingSet) -> bool:
         return agreement(self.weights[:, k], data) >= _AGREEMENT

@@ -9,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.model_selection import RepeatedStratifiedKFold
 
+from rocmax._progress import counted
 from rocmax._typing import Array
 from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, random_source
 from rocmax._window import check_corner
@@ -35,13 +36,17 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     depend on few rows: the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal, which stops early,
     for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
     three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
-    detect only one cluster. With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for
-    single clusters. A candidate is dropped if it has zero weights in a fold, if it is far behind the best of the other
-    starting points in the first fold, or behind it in each of the first three folds; it is used only if its models are
-    similar in all folds.
+    detect only one cluster. A candidate is dropped if it has zero weights in a fold, if it is far behind the best of
+    the other starting points in the first fold, or behind it in each of the first three folds; it is used only if its
+    models are similar in all folds.
     The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
     Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is
     used if the resulting score is higher by more than two standard errors.
+
+    With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters. The held-out
+    scores depend on few positives and hardly rank the starting points. Therefore the tight loss is not dropped early,
+    and counts as much as all other starting points together, unless its best model is behind the best of all by more
+    than one standard error.
 
     From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
     ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
@@ -213,10 +218,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         trials = self._trials(parallel, folds, data)
         self.start_scores_ = trials.means()
         # Above a true-positive rate, held-out scores depend on few positives and hardly rank the starting points.
-        choices = trials.choices(data, prefer_tight=self.min_tpr > 0)
+        choices = trials.choices(data, with_tight=self.min_tpr > 0)
         routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in choices]
         route = routes[-1] if clearly_above(routes[-1].best_scores, routes[0].best_scores) else routes[0]
-        self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in route.starts)]
+        self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in np.unique(route.starts))]
         self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
         self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
         w = route.model()
@@ -246,7 +251,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     def _best_fits(self, parallel: Parallel, folds: list[Fold], Cs: Array, callback: Callback | None) -> Result:
         """Fit the given loss for each ``C`` in each fold; return the mean of the models of the best ``C``."""
         models = [self._classifier(float(C)) for C in Cs]
-        fitted = parallel(delayed(Fold.fits)(fold, models) for fold in folds)
+        fitted = parallel(delayed(Fold.fits)(fold, models) for fold in counted("fold", folds))
         self.Cs_, self.scores_ = Cs, np.array([scores for scores, _, _ in fitted])
         best = int(np.argmax(self.scores_.mean(axis=0)))
         self.C_, self.averaged_Cs_ = float(Cs[best]), Cs[best : best + 1]

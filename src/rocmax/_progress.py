@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 Listener = Callable[[str, int, int | None], None]
+Item = TypeVar("Item")
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _part: ContextVar[str] = ContextVar("part", default="")
@@ -25,8 +26,8 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def part(text: str) -> Iterator[None]:
-    """Put a text before the name of each stage while the block runs, such as "family 2 of 3"."""
-    token = _part.set(f"{text}: ")
+    """Put a text before the name of each stage while the block runs, such as "family 2 of 3"; parts may be nested."""
+    token = _part.set(f"{_part.get()}{text}: ")
     try:
         yield
     finally:
@@ -38,6 +39,13 @@ def stage(text: str, done: int = 0, total: int | None = None) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(_part.get() + text, done, total)
+
+
+def counted(text: str, items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items, and report each of them as a stage."""
+    for number, item in enumerate(items, 1):
+        stage(f"{text} {number} of {len(items)}", number - 1, len(items))
+        yield item
 
 
 class CountedScorer:
