@@ -29,6 +29,7 @@ PACKAGES = [
     "rocmax.penalties",
     "rocmax.solvers",
     "rocmax.workflow",
+    "rocmax.backends.dask",
     "rocmax.backends.lightgbm",
     "rocmax.backends.torch",
     "rocmax.backends.xgboost",
