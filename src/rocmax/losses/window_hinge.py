@@ -12,7 +12,6 @@ from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, pre
 from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.losses.binned import BoundBinned
 
-
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
 
