@@ -12,6 +12,9 @@ from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, pre
 from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.losses.binned import BoundBinned
 
+# With fewer rows than this in a soft end, their density is not used.
+_FEW_INSIDE = 100
+
 
 class _WindowBound(BoundLoss):
     """Loss in which positives are compared with the top-ranked negatives, up to a rank that depends on the positive.
@@ -241,9 +244,11 @@ class BoundConvex(_WindowBound):
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(s, inside, slope, soft, count)]
         around = rows[distance < wide]
+        if inside.size < _FEW_INSIDE:
+            return [self._band_pairs(s, around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
-        density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft)) if half > 0]
-        share = 1.0 - rest * min(1.0, density[0] / density[1]) if inside.size else 0.0
+        density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]
+        share = 1.0 - rest * min(1.0, density[0] / density[1])
         pairs = self._band_pairs(s, inside, slope, soft, count), self._band_pairs(s, around, slope, wide, count)
         return [part._replace(weight=part.weight * each) for part, each in zip(pairs, (share, rest), strict=True)]
 
