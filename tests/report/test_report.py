@@ -347,6 +347,18 @@ def test_floor_costs_and_verdict_in_a_browser(page, folder, chromium):
     lowest = min(2 * np.sum(s[~y] >= t) + 30 * np.sum(s[y] < t) for t in [*np.unique(s), np.inf])
     shown = tab.locator("#costs tbody tr").first.locator("td").all_inner_texts()[3]
     assert float(shown.replace(",", "")) == pytest.approx(10_000 * lowest / y.size, rel=1e-3)
+    assert tab.locator("#cost-ratio-text").inner_text() == "15 false alarms"
+    tab.locator("#cost-ratio").focus()
+    tab.keyboard.press("Home")
+    assert tab.locator("#cost-miss").input_value() == "0.2"
+    tab.keyboard.press("End")
+    assert tab.locator("#cost-miss").input_value() == "2000"
+    assert tab.locator("#cost-ratio-text").inner_text() == "1,000 false alarms"
+    lowest = min(2 * np.sum(s[~y] >= t) + 2000 * np.sum(s[y] < t) for t in [*np.unique(s), np.inf])
+    shown = tab.locator("#costs tbody tr").first.locator("td").all_inner_texts()[3]
+    assert float(shown.replace(",", "")) == pytest.approx(10_000 * lowest / y.size, rel=1e-3)
+    tab.locator("#cost-miss").fill("0")
+    assert tab.locator("#cost-ratio").input_value() == "-20"
     tab.locator("#cost-miss").fill("-1")
     assert tab.locator("#cost-error").is_visible()
     tab.close()

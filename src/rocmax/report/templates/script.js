@@ -66,12 +66,16 @@ function place(selector, panel, fpr, tpr) {
   mark.setAttribute("cx", panel.left + (fpr - panel.low) / (panel.high - panel.low) * (panel.right - panel.left));
   mark.setAttribute("cy", panel.bottom - (tpr - panel.bottom_value) / (panel.top_value - panel.bottom_value) * (panel.bottom - panel.top));
 }
-const alarm = document.getElementById("cost-alarm"), miss = document.getElementById("cost-miss");
+const alarm = document.getElementById("cost-alarm"), miss = document.getElementById("cost-miss"), ratio = document.getElementById("cost-ratio");
 function price() {
   const prices = [alarm, miss].map((field) => Number(field.value));
   const valid = [alarm, miss].every((field) => field.value !== "" && field.validity.valid) && prices[0] + prices[1] > 0;
   document.getElementById("cost-error").hidden = valid;
   if (!valid) return;
+  const alarms = prices[1] / prices[0];
+  const ratioText = Number.isFinite(alarms) ? Number(alarms.toPrecision(2)).toLocaleString("en") + (alarms === 1 ? " false alarm" : " false alarms") : "any number of false alarms";
+  document.getElementById("cost-ratio-text").textContent = ratioText;
+  ratio.setAttribute("aria-valuetext", ratioText);
   const rows = document.querySelectorAll("#costs tbody tr");
   numbers.models.forEach((model, i) => {
     const costs = model.hull.fp.map((fp, j) => prices[0] * fp + prices[1] * (numbers.positives - model.hull.tp[j]));
@@ -85,6 +89,16 @@ function price() {
 }
 limit.addEventListener("input", () => { byFloor = false; show(); });
 floor.addEventListener("input", () => { byFloor = true; show(); });
-[alarm, miss].forEach((field) => field.addEventListener("input", price));
+// The slider has a logarithmic scale, from a tenth of a false alarm to 1,000. Costs beyond it move it to its end.
+[alarm, miss].forEach((field) => field.addEventListener("input", () => {
+  const position = 20 * Math.log10(Number(miss.value) / Number(alarm.value));
+  if (!Number.isNaN(position)) ratio.value = Math.round(Math.min(60, Math.max(-20, position)));
+  price();
+}));
+ratio.addEventListener("input", () => {
+  if (!(Number(alarm.value) > 0)) alarm.value = 1;
+  miss.value = Number((Number(alarm.value) * 10 ** (ratio.value / 20)).toPrecision(2));
+  price();
+});
 show();
 price();
