@@ -73,36 +73,39 @@ class StandardizedOperator:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         The data.
     mean, scale : ndarray of shape (n_features,)
-        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by.
+        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by. A column with scale 0,
+        which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
     """
 
     def __init__(self, X: Any, mean: Array, scale: Array) -> None:
         self._operator = MatrixOperator(X)
-        self.mean, self.scale = mean, scale
+        self.mean, self._given = mean, scale
+        self.scale = np.where(scale > 0, scale, 1.0)
+        self._factor = (scale > 0) / self.scale
         self.shape = self._operator.shape
 
     def like(self, X: Any) -> StandardizedOperator:
         """Return an operator for other rows with the same means and scales."""
-        return StandardizedOperator(X, self.mean, self.scale)
+        return StandardizedOperator(X, self.mean, self._given)
 
     def matvec(self, w: Array) -> Array:
         """Return the scores of the standardized rows."""
-        v = w / self.scale
+        v = w * self._factor
         scores = self._operator.matvec(v)
         scores -= float(self.mean @ v)
         return scores
 
     def rmatvec(self, c: Array) -> Array:
         """Return the sum of the standardized rows with the coefficients ``c``."""
-        result: Array = (self._operator.rmatvec(c) - self.mean * float(c.sum())) / self.scale
+        result: Array = (self._operator.rmatvec(c) - self.mean * float(c.sum())) * self._factor
         return result
 
     def rows(self, index: Any) -> Any:
         """Return some standardized rows, in the precision of the data; ``index`` may also be a slice."""
         rows = self._operator.rows(index)
         if sparse.issparse(rows):
-            return rows @ sparse.diags_array(1.0 / self.scale, dtype=rows.dtype)
-        return (rows - self.mean.astype(rows.dtype, copy=False)) / self.scale.astype(rows.dtype, copy=False)
+            return rows @ sparse.diags_array(self._factor, dtype=rows.dtype)
+        return (rows - self.mean.astype(rows.dtype, copy=False)) * self._factor.astype(rows.dtype, copy=False)
 
 
 class RotatedOperator:

@@ -42,9 +42,20 @@ def test_sparse_columns_are_scaled_but_not_centered(weighted):
     weight = rng.integers(1, 4, len(X)).astype(float) if weighted else None
     operator = standardized(sparse.csr_array(X), weight)
     expected = StandardScaler(with_mean=False).fit(sparse.csr_array(X), sample_weight=weight).transform(X)
+    expected[:, np.ptp(X, axis=0) == 0] = 0.0  # a column that does not vary is left out
     w = rng.standard_normal(X.shape[1])
     np.testing.assert_allclose(operator.matvec(w), expected @ w, rtol=1e-9)
     np.testing.assert_allclose(operator.rows(slice(None)).toarray(), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, lambda X: X.astype(np.float32)])
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e6 / 3])
+def test_columns_that_do_not_vary_are_left_out(form, value):
+    operator = standardized(form(np.full((7, 2), value)), np.arange(1.0, 8.0))
+    assert not operator.matvec(np.array([1.0, -3.0])).any()
+    assert not operator.rmatvec(np.arange(7.0)).any()
+    assert not np.any(np.asarray(abs(operator.rows(slice(None))).sum()))
+    assert (operator.scale == 1.0).all()
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

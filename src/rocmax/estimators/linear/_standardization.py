@@ -22,7 +22,7 @@ _RIDGE = 0.1
 
 
 def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
-    """Return an operator with standardized columns, as those of ``StandardScaler``; sparse rows are not centered.
+    """Return an operator with standardized columns; sparse rows are not centered, and constant columns are left out.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
     else:
         mean, variance = _moments(X, weight)
     spread = np.sqrt(variance.astype(np.float64))
-    # As in scikit-learn, a constant feature is not scaled.
+    # As in scikit-learn's StandardScaler.
     constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
-    return StandardizedOperator(X, shift, np.where(constant, 1.0, spread))
+    return StandardizedOperator(X, shift, np.where(constant, 0.0, spread))
 
 
 def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
