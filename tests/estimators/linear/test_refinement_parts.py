@@ -94,6 +94,20 @@ def test_separable_rows_have_a_solution(kind):
     assert operator.matvec(found.v[:-1])[y].min() > operator.matvec(found.v[:-1])[~y].max()
 
 
+@pytest.mark.parametrize("kind", ["logistic", "balanced", "svc"])
+def test_a_tolerance_below_the_rounding_of_single_precision_ends(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4)).astype(np.float32)
+    y = X[:, 0] + rng.standard_normal(500) > 1
+    operator, calls = standardized(X, None), []
+    problem = StartProblem(kind, operator, y, None, 1.0, RowSample(operator))
+    gradient = problem.gradient
+    monkeypatch.setattr(problem, "gradient", lambda v: calls.append(v) or gradient(v))
+    found = fit_start(problem, 1e-14, 10_000)
+    assert len(calls) < 500
+    assert np.abs(gradient(found.v)).max() < 1e-5
+
+
 def test_rare_features_do_not_spoil_the_hessian_of_a_sample():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.standard_normal((60_000, 20)), rng.random((60_000, 20)) < 2e-4])

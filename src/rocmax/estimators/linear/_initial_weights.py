@@ -21,6 +21,8 @@ from rocmax.operators import StandardizedOperator
 _CONTRACTION = 0.2
 # Number of new Hessians with less progress, after which a Hessian from a sample of the rows is not used any more.
 _MOST_POOR = 4
+# Number of steps in a row that do not halve the gradient, after which the minimization ends.
+_MOST_STALLED = 10
 
 
 class Solution(NamedTuple):
@@ -147,9 +149,13 @@ def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, fa
 def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
     """Take Newton steps; the Hessian is computed again only when steps with the known one make little progress."""
     v, hessian = near
-    gradient, factor, n_poor = problem.gradient(v), None, 0
+    gradient, factor, n_poor, least, n_stalled = problem.gradient(v), None, 0, np.inf, 0
     for _ in range(max_iter):
         fresh = hessian is None
+        n_stalled = 0 if np.abs(gradient).max() <= 0.5 * least else n_stalled + 1
+        least = min(least, float(np.abs(gradient).max()))
+        if n_stalled >= _MOST_STALLED:
+            break  # rounding errors, above all of rows in single precision
         if hessian is None:
             hessian, factor = problem.hessian(v), None
         factor = _factor(hessian, problem.ridge) if factor is None else factor
