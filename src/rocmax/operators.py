@@ -73,8 +73,8 @@ class StandardizedOperator:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         The data.
     mean, scale : ndarray of shape (n_features,)
-        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by. A column with scale 0,
-        which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
+        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by. A column with a scale
+        of 0, which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
     """
 
     def __init__(self, X: Any, mean: Array, scale: Array) -> None:
