@@ -292,7 +292,8 @@ class CertifiedRun:
         """Take a step to the point whose loss is :attr:`here`."""
         self.at = self._point(self.at.w + t * step, self.here)
         decrease = self.best.objective - self.at.objective
-        if decrease > 0 and (self.best.w.any() or decrease > _NOTHING * self._promise):
+        rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
+        if decrease > rounding:
             self.best = self.at
 
     def _point(self, w: Array, here: Evaluation) -> Iterate:
