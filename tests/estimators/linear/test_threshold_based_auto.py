@@ -16,8 +16,8 @@ from helpers.auto_problems import problems
 from helpers.threshold_based import gaussians, measure
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax._validate import check_training_set
-from rocmax.estimators.linear._refinement import ThresholdRefinement
 from rocmax.estimators.linear._threshold_based import soft_width
+from rocmax.estimators.linear._threshold_refinement import ThresholdRefinement
 from rocmax.measures import FBetaMeasure
 
 MODELS = {

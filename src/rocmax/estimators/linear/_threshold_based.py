@@ -7,7 +7,7 @@ import numpy as np
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_choice, check_number
 from rocmax.estimators.base import MeasureMixin
-from rocmax.estimators.linear._refinement import ThresholdRefinement
+from rocmax.estimators.linear._threshold_refinement import ThresholdRefinement
 from rocmax.estimators.linear.base import solve_linear
 from rocmax.losses import Loss
 from rocmax.penalties import SquaredL2
