@@ -27,6 +27,12 @@ def said(done):
     return " ".join(done.output.replace("│", " ").split())
 
 
+def typed(*args):
+    """Return all that a command in a shell prints, without line breaks."""
+    done = run(*args)
+    return " ".join((done.stdout + done.stderr).split())
+
+
 def write(table, folder, name="a.csv"):
     table.to_csv(folder / name, index=False)
     return folder / name
@@ -73,9 +79,9 @@ def test_compare_takes_the_same_options(tmp_path):
     path = write(horses(), tmp_path)
     options = ["--na", "?", "--skip-unlabelled", "--text", "lesion", "--id", "hospital", "--splits", "3", "--no-tune"]
     goal = ["--target", "outcome", "--positive", "2", "--models", "logistic,auc"]
-    done = invoke("compare", path, *goal, *options)
-    assert "3 splits cannot give a p-value below 0.25; use at least --splits 6" in said(done)
-    assert "carried to the output" in said(done)
+    text = typed("compare", path, *goal, *options)
+    assert "3 splits cannot give a p-value below 0.25; use at least --splits 6" in text
+    assert "carried to the output" in text
     printed = json.loads(run("compare", path, *goal, *options, "--json").stdout)
     assert [column["kind"] for column in printed["columns"] if column["name"] == "lesion"] == ["category"]
     assert {entry["model"] for entry in printed["models"]} == {"logistic", "auc"}
@@ -159,12 +165,12 @@ def test_a_perfect_score_of_few_rows_suspects_no_column(tmp_path):
 
 def test_too_few_rows_are_named_before_and_after(tmp_path):
     path = write(leaking(40).drop(columns="paid back"), tmp_path)
-    text = said(invoke("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m"))
+    text = typed("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m")
     assert "positive and" in text
     assert "held-out rows: the measure is uncertain" in text
-    assert "rows: the measure is uncertain" in said(invoke("evaluate", tmp_path / "m", path))
+    assert "rows: the measure is uncertain" in typed("evaluate", tmp_path / "m", path)
     path = write(leaking(2000).drop(columns="paid back"), tmp_path)
-    text = said(invoke("fit", path, "--target", "label", "--max-fpr", "0.0001", *QUICK, "--out", tmp_path / "m"))
+    text = typed("fit", path, "--target", "label", "--max-fpr", "0.0001", *QUICK, "--out", tmp_path / "m")
     assert "allows none of the 2" in text
     assert "5 of them would take 50,000 negative rows" in text
 
@@ -172,5 +178,5 @@ def test_too_few_rows_are_named_before_and_after(tmp_path):
 def test_rows_on_both_sides_of_the_split(tmp_path):
     table = leaking(200).drop(columns="paid back")
     path = write(pd.concat([table, table]), tmp_path)
-    text = said(invoke("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m"))
+    text = typed("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m")
     assert "held-out rows have the same values as a training row" in text
