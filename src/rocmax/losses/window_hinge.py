@@ -240,7 +240,9 @@ class BoundConvex(_WindowBound):
         """
         wide, soft = halves
         distance = np.abs(s[rows] - end)
-        inside = rows[distance < soft]
+        # The last row of the selection is at the edge: rounding must not decide whether it is inside.
+        edge = soft * (1 + 1e-9) + 8 * np.finfo(np.float64).eps * abs(end)
+        inside = rows[distance <= edge] if soft > 0 else rows[:0]
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(s, inside, slope, soft, count)]
         around = rows[distance < wide]

@@ -91,8 +91,8 @@ limit.addEventListener("input", () => { byFloor = false; show(); });
 floor.addEventListener("input", () => { byFloor = true; show(); });
 // The slider has a logarithmic scale, from a tenth of a false alarm to 1,000. Costs beyond it move it to its end.
 [alarm, miss].forEach((field) => field.addEventListener("input", () => {
-  const position = 20 * Math.log10(Number(miss.value) / Number(alarm.value));
-  if (!Number.isNaN(position)) ratio.value = Math.round(Math.min(60, Math.max(-20, position)));
+  const position = Math.min(60, Math.max(-20, 20 * Math.log10(Number(miss.value) / Number(alarm.value))));
+  if (position >= -20) ratio.value = Math.round(position);  // not if a field is empty or negative
   price();
 }));
 ratio.addEventListener("input", () => {
