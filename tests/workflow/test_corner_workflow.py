@@ -134,5 +134,5 @@ def test_the_commands(table, tmp_path):
     facts = json.loads(invoke(*fit, "--min-tpr", "0.6", "--max-fpr", "0.2", "--json"))
     assert (facts["min_tpr"], facts["max_fpr"], facts["held_out"]["min_tpr"]) == (0.6, 0.2, 0.6)
     compared = ["compare", tmp_path / "t.csv", *FLAGS, "--models", "linear,logistic", "--splits", "2", "--no-tune"]
-    assert "partial_auc" in invoke(*compared, "--min-tpr", "0.8")
+    assert "partial AUC" in invoke(*compared, "--min-tpr", "0.8")
     assert "--min-tpr must be a number of at least 0 and below 1" in invoke(*fit, "--min-tpr", "1", code=2)

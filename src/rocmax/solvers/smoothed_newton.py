@@ -21,7 +21,7 @@ _SLOW = 3
 _ROUGH_ITERATIONS = 3
 _ROUGH_GAP = 0.02
 # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
-# For the start, a loss with kinks needs more rows: parts of the rows have few negatives in the window.
+# A loss with kinks needs more rows: parts of the rows have few negatives in the window.
 _MANY_ROWS, _MANY_ROWS_WITH_KINKS = 15_000, 50_000
 _SUBSAMPLE = 0.1
 _SUBSAMPLE_TOL = 1e-2
@@ -44,9 +44,9 @@ class SmoothedNewton(Parameters):
     steps make little progress, as on small samples on which the loss is piecewise linear with few pieces, they
     alternate with steps towards the minimiser of the cuts.
 
-    From 15,000 rows on, a loss that supports it is computed from bins, see :class:`~rocmax.losses.Binned`. From 50,000
-    rows on (15,000 for the full AUC), a run without ``w0`` starts from an approximate solution on a tenth of the rows,
-    whose passes are not counted. The gap remains a bound for the exact problem.
+    From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
+    :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
+    rows, whose passes are not counted. The gap remains a bound for the exact problem.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SmoothedNewton(Parameters):
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:
             return self._iterate(operator, loss, penalty.C, w0, callback)[0]
-        if w0 is not None or _few(loss):
+        if w0 is not None:
             return self._iterate(operator, binned, penalty.C, w0, callback, _PAIRS_AT_START)[0]
         start = self._subsample_solution(operator, binned, penalty.C)
         if start is None:
@@ -111,7 +111,7 @@ class SmoothedNewton(Parameters):
 
     def _binned(self, loss: BoundLoss) -> BoundLoss | None:
         """Return a large loss on bins; the relative error of 2048 bins is about 1e-5 and falls with their square."""
-        if loss.n_samples < _MANY_ROWS:
+        if _few(loss):
             return None
         return loss.binned(2 ** int(np.clip(np.ceil(np.log2(64 / np.sqrt(self.tol))), 10, 13)))
 
@@ -123,7 +123,7 @@ class SmoothedNewton(Parameters):
         rows, small = thin
         rough = replace(self, tol=max(self.tol, _SUBSAMPLE_TOL), max_iter=min(self.max_iter, _SUBSAMPLE_ITERATIONS))
         part, binned = as_operator(operator.rows(rows)), rough._binned(small)
-        start = None if binned is None or _few(small) else rough._subsample_solution(part, binned, C)
+        start = None if binned is None else rough._subsample_solution(part, binned, C)
         w0, width = (None, None) if start is None else start
         return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width)[1]
 
@@ -140,5 +140,5 @@ class _Start(NamedTuple):
 
 
 def _few(loss: BoundLoss) -> bool:
-    """Return whether a part of the rows would be too small for a start."""
-    return loss.has_kinks and loss.n_samples < _MANY_ROWS_WITH_KINKS
+    """Return whether there are too few rows for bins, and for a start from a part of the rows."""
+    return loss.n_samples < (_MANY_ROWS_WITH_KINKS if loss.has_kinks else _MANY_ROWS)
