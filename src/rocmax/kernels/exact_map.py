@@ -65,7 +65,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     >>> round(linear.fit(X, y).score(X, y), 2)
     0.62
     >>> round(make_pipeline(ExactKernelMap(), linear).fit(X, y).score(X, y), 2)
-    0.82
+    0.83
     """
 
     def __init__(
