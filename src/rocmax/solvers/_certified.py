@@ -37,6 +37,8 @@ _BIN_SHARE = 0.1
 _NEAR = 30.0
 # A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
+# Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
+_RENEWAL = 16
 
 
 # Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
@@ -93,6 +95,7 @@ class CertifiedRun:
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
         self.gradient = np.empty(0)
+        self._moves = 0
         # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
         self._left: tuple[Iterate, Evaluation, Array, Array] | None = None
 
@@ -290,7 +293,11 @@ class CertifiedRun:
 
     def _move(self, step: Array, t: float) -> None:
         """Take a step to the point whose loss is :attr:`here`."""
-        self.at = self._point(self.at.w + t * step, self.here)
+        w = self.at.w + t * step
+        self._moves += 1
+        if self._moves % _RENEWAL == 0:
+            self.here = self.loss.at(self.operator.matvec(w))
+        self.at = self._point(w, self.here)
         decrease = self.best.objective - self.at.objective
         rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
         if decrease > rounding:
