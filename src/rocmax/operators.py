@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +14,9 @@ from rocmax._typing import Array
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 
-# Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows.
-_FEW = 0.2
+# Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows: at most, and
+# for each byte of a row. Short rows cost little in a product with all rows, and as much as others to gather.
+_FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
 
 
 class Operator(Protocol):
@@ -55,14 +57,23 @@ class MatrixOperator:
     def rmatvec(self, c: Array) -> Array:
         """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
         X = self._X
-        if np.count_nonzero(c) < _FEW * c.size:
+        if np.count_nonzero(c) < self._few:
             used = np.flatnonzero(c)
-            X, c = X[used], c[used]
+            X, c = self.rows(used), c[used]
         return np.asarray(X.T @ c.astype(X.dtype, copy=False), dtype=np.float64)
 
-    def rows(self, index: NDArray[np.intp]) -> Any:
+    @cached_property
+    def _few(self) -> float:
+        """Number of non-zero coefficients below which the other rows are left out of a product."""
+        X = self._X
+        size = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
+        return min(_FEW * self.shape[0], _FEW_PER_BYTE * size)
+
+    def rows(self, index: Any) -> Any:
         """Return the rows ``X[index]``."""
-        return self._X[index]
+        if sparse.issparse(self._X) or isinstance(index, slice):
+            return self._X[index]
+        return np.take(self._X, index, axis=0)  # faster than an index
 
 
 class StandardizedOperator:

@@ -23,8 +23,8 @@ from rocmax.solvers.line_search import find_zero
 _MAX_DENSE = 2000
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
-# On large samples, Hessians and approximate line searches use about this number of rows.
-_THIN_ROWS = 30_000
+# On large samples, Hessians and approximate line searches use about this number of rows, or this share of them.
+_THIN_ROWS, _THIN = 30_000, 0.1
 # First width of the smoothing, as a multiple of the standard deviation of (this number of) scores.
 _SOFT, _SPREAD_ROWS = 0.3, 100_000
 # Number of bins of the line searches on such rows.
@@ -35,6 +35,8 @@ _FULL_STEP = 0.1
 _BIN_SHARE = 0.1
 # The bounds are compared if the gap is at most this multiple of the tolerance.
 _NEAR = 30.0
+# A width is kept if its error is between these multiples of the allowed one.
+_NARROW, _WIDE = 0.4, 1.2
 # A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
 # Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
@@ -173,7 +175,7 @@ class CertifiedRun:
         if not width:
             self.width = _SOFT * _spread(self.at.scores)
             for _ in range(3):
-                self._adapt_width(self.at.rise - (self.here.value(self.width) - self.origin.value))
+                self._adapt_width(self._smoothing_error())
         self.rise, self.coefficients = self._minorant(self.here, self.width)
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
@@ -184,7 +186,7 @@ class CertifiedRun:
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = self.here.thinned(_THIN_ROWS)
+        thin = self.here.thinned(max(_THIN_ROWS, int(_THIN * self.loss.n_samples)))
         pairs = self._pairs(thin)
         is_sample = self.n_pairs < self.loss.count_pairs()
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
@@ -202,15 +204,24 @@ class CertifiedRun:
             if self.width == 0:
                 self.width = _SOFT * _spread(self.at.scores)
             elif self.best.w.any():
-                self._adapt_width(self.at.rise - (self.here.value(self.width) - self.origin.value))
+                self._adapt_width(self._smoothing_error())
             else:
                 self._keep_or_reduce_width()
         self.rise, self.coefficients = self._minorant(self.here, self.width)
 
+    def _smoothing_error(self) -> float:
+        """Return the error of the smoothed loss at the current point; both values are from the same bins."""
+        return self.here.value(0.0) - self.here.value(self.width)
+
     def _adapt_width(self, error: float) -> None:
-        """Adapt the width to the allowed smoothing error, which grows with the square of the width."""
-        if error > 0:
-            wanted = self.slack * self.unit / self.C
+        """Adapt the width to the allowed smoothing error, which grows with the square of the width.
+
+        A width that is about right is kept. The scale is :attr:`unit` with the decrease reached so far instead of its
+        bound, which is too large at first.
+        """
+        scale = min(self.unit, -self.best.objective) if self.best.w.any() else self.unit
+        wanted = self.slack * scale / self.C
+        if error > 0 and not _NARROW * wanted <= error <= _WIDE * wanted:
             self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
 
     def _keep_or_reduce_width(self) -> None:

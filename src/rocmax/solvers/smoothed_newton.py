@@ -28,9 +28,9 @@ _SUBSAMPLE_TOL = 1e-2
 _SUBSAMPLE_ITERATIONS = 8
 # Pairs per feature in the Hessian, on a part of the rows and near the solution.
 _SUBSAMPLE_PAIRS = 30
-_PAIRS_AT_START = 50
+_PAIRS_AT_START = 100
 # Smoothing error at such a start, relative to the objective.
-_SETTLED = 0.003
+_SETTLED = 0.001
 
 
 @dataclass(frozen=True)
