@@ -67,7 +67,7 @@ class MatrixOperator:
         """Number of non-zero coefficients below which the other rows are left out of a product."""
         X = self._X
         size = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
-        return min(_FEW * self.shape[0], _FEW_PER_BYTE * size)
+        return float(min(_FEW * self.shape[0], _FEW_PER_BYTE * size))
 
     def rows(self, index: Any) -> Any:
         """Return the rows ``X[index]``."""

@@ -46,22 +46,30 @@ class Evaluation:
     def __init__(self, loss: BoundLoss, scores: Array) -> None:
         self.loss, self.scores = loss, scores
         self._last: tuple[float, tuple[float, Array]] | None = None
+        self._values: dict[float, float] = {}
 
     @cached_property
     def upper(self) -> float:
         """Upper bound of the loss; its value if the loss is exact."""
-        return self.minorant(0.0)[0]
+        return self.value(0.0)
 
     def minorant(self, width: float) -> tuple[float, Array]:
         """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
         if self._last is None or self._last[0] != width:
-            loss = self.loss
-            self._last = width, loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
+            self._last = width, self._computed(width)
         return self._last[1]
 
+    def _computed(self, width: float) -> tuple[float, Array]:
+        loss = self.loss
+        found = loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
+        self._values[width] = found[0]
+        return found
+
     def value(self, width: float) -> float:
-        """Return the value of the minorant."""
-        return self.minorant(width)[0]
+        """Return the value of the minorant; the last gradient, which is as large as the scores, is kept."""
+        if width not in self._values:
+            self._computed(width)
+        return self._values[width]
 
     def slope(self, width: float, direction: Array) -> float:
         """Return the product of the gradient of the minorant with a vector of scores."""

@@ -146,6 +146,7 @@ class BinnedEvaluation(Evaluation):
 
     def __init__(self, loss: BoundBinned, scores: Array) -> None:
         super().__init__(loss, scores)
+        self._found: dict[float, tuple[float, Array]] = {}
         self._bind, self._weight, self._reach = loss.bind, loss.row_weight, loss.reach
         self._cells: Cells = np.empty(scores.size, dtype=np.uint16)
         grid = ScoreGrid.covering(scores, loss.n_bins)
@@ -166,10 +167,10 @@ class BinnedEvaluation(Evaluation):
         return self._of_bins(width)[0]
 
     def _of_bins(self, width: float) -> tuple[float, Array]:
-        """Return the minorant with the coefficients of the bins; the last result is kept."""
-        if self._last is None or self._last[0] != width:
-            self._last = width, self.bins.minorant(self._bind, width)
-        return self._last[1]
+        """Return the minorant with the coefficients of the bins, which are kept: they are small."""
+        if width not in self._found:
+            self._found[width] = self.bins.minorant(self._bind, width)
+        return self._found[width]
 
     def slope(self, width: float, direction: Array) -> float:
         """Return the product of the gradient of the minorant with a vector of scores, from its sums in the bins."""

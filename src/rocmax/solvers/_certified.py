@@ -23,14 +23,14 @@ from rocmax.solvers.line_search import find_zero
 _MAX_DENSE = 2000
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
-# On large samples, Hessians and approximate line searches use about this number of rows, or this share of them.
-_THIN_ROWS, _THIN = 30_000, 0.1
+# On large samples, Hessians and approximate line searches use about this share of the rows, within these limits.
+_THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
 # First width of the smoothing, as a multiple of the standard deviation of (this number of) scores.
 _SOFT, _SPREAD_ROWS = 0.3, 100_000
 # Number of bins of the line searches on such rows.
 _SEARCH_BINS = 512
-# A full step is accepted if it reduces the slope along it to this share.
-_FULL_STEP = 0.1
+# A full step is accepted if it reduces the slope along it to this share; up to the second, the slope is interpolated.
+_FULL_STEP, _NEARLY_FULL = 0.1, 0.4
 # Allowed distance of the bounds of a binned loss, relative to the tolerance.
 _BIN_SHARE = 0.1
 # The bounds are compared if the gap is at most this multiple of the tolerance.
@@ -186,7 +186,7 @@ class CertifiedRun:
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = self.here.thinned(max(_THIN_ROWS, int(_THIN * self.loss.n_samples)))
+        thin = self.here.thinned(int(np.clip(_THIN * self.loss.n_samples, *_THIN_ROWS)))
         pairs = self._pairs(thin)
         is_sample = self.n_pairs < self.loss.count_pairs()
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
@@ -264,11 +264,14 @@ class CertifiedRun:
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
     def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
-        """Take a full step if it is good; else search on a subsample, from which the change of the slope is taken."""
+        """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
         linear, quadratic = float(self.at.w @ step), float(step @ step)
         self.here = self.loss.at(self.at.scores + along)
-        if abs(linear + quadratic + self.C * self.here.slope(self.width, along)) <= _FULL_STEP * abs(slope):
+        left = (linear + quadratic + self.C * self.here.slope(self.width, along)) / slope
+        if abs(left) <= _FULL_STEP:
             return 1.0
+        if abs(left) <= _NEARLY_FULL:
+            return self._go(along, 1.0 / (1.0 - left))
         scores, part = self.at.scores[rows], along[rows]
         cheap = small.binned(_SEARCH_BINS) or small
 
@@ -279,6 +282,10 @@ class CertifiedRun:
         t = find_zero(
             lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
         )
+        return self._go(along, t)
+
+    def _go(self, along: Array, t: float) -> float:
+        """Evaluate the loss after a step; ``along`` is used up."""
         along *= t
         self.here = self.loss.at(self.at.scores + along)
         return t

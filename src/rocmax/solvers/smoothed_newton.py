@@ -25,10 +25,12 @@ _ROUGH_GAP = 0.02
 _MANY_ROWS, _MANY_ROWS_WITH_KINKS = 15_000, 50_000
 _SUBSAMPLE = 0.1
 _SUBSAMPLE_TOL = 1e-2
-_SUBSAMPLE_ITERATIONS = 8
+_SUBSAMPLE_ITERATIONS = 6
 # Pairs per feature in the Hessian, on a part of the rows and near the solution.
 _SUBSAMPLE_PAIRS = 30
-_PAIRS_AT_START = 100
+_PAIRS_AT_START = 100, 200
+# Rows for each pair in a Hessian near the solution, within these limits: its time is then a part of that of a pass.
+_ROWS_PER_PAIR = 50
 # Smoothing error at such a start, relative to the objective.
 _SETTLED = 0.001
 
@@ -78,12 +80,14 @@ class SmoothedNewton(Parameters):
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:
             return self._iterate(operator, loss, penalty.C, w0, callback)[0]
+        n_samples, n_features = operator.shape
+        pairs = int(np.clip(n_samples / (_ROWS_PER_PAIR * max(n_features, 1)), *_PAIRS_AT_START))
         if w0 is not None:
-            return self._iterate(operator, binned, penalty.C, w0, callback, _PAIRS_AT_START)[0]
+            return self._iterate(operator, binned, penalty.C, w0, callback, pairs)[0]
         start = self._subsample_solution(operator, binned, penalty.C)
         if start is None:
-            return self._iterate(operator, binned, penalty.C, None, callback, _PAIRS_AT_START)[0]
-        return self._iterate(operator, binned, penalty.C, start.w, callback, _PAIRS_AT_START, start.width)[0]
+            return self._iterate(operator, binned, penalty.C, None, callback, pairs)[0]
+        return self._iterate(operator, binned, penalty.C, start.w, callback, pairs, start.width)[0]
 
     def _iterate(
         self,
