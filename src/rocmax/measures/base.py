@@ -100,6 +100,10 @@ class Measure(ABC):
         """Return the threshold for the measure, chosen on training scores."""
         raise self._no_loss()
 
+    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
+        """Return the score of the row that determines the threshold; None if all rows have to be compared."""
+        return None
+
     @classmethod
     def check_trainable(cls) -> None:
         """Raise ValueError if the measure has no loss for training; the message lists the measures that have one."""
