@@ -32,8 +32,9 @@ from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
-# Tolerance of the minimization, as a multiple of ``tol``; the second one is for many rows and for a part of the rows.
-_ACCURATE, _ROUGH = 0.01, 0.1
+# Tolerance of the minimization, as a multiple of ``tol``. With larger ones, it can end where progress is slow for a few
+# iterations, far from a minimum.
+_ACCURACY = 0.01
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 TRUST = 0.1
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
@@ -171,20 +172,24 @@ class Refinement(ABC):
             other = self._normalized(w0 * self._scale)
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
-        return self._descended(objective, start, begin, callback)[0]
+        w = self._closer(objective, start, begin.w)
+        self._drop_part()
+        return self._descended(objective, start, w, callback)[0]
 
     def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
         """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
 
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
-        results, begin = [self._unmoved(start)], start
+        results, begin = [self._unmoved(start)], start.w
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:
                 results.append(results[0])
                 continue
-            result, begin = self._descended(Anchored(self._loss, start.scores, 1.0 / reach), start, begin)
+            objective = Anchored(self._loss, start.scores, 1.0 / reach)
+            result, end = self._descended(objective, start, self._closer(objective, start, begin))
+            begin = end.w
             results.append(result)
         return results
 
@@ -199,10 +204,10 @@ class Refinement(ABC):
         return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
 
     def _descended(
-        self, objective: Anchored, start: Start, begin: Start, callback: Callback | None = None
+        self, objective: Anchored, start: Start, begin: Array, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, self._closer(objective, start, begin).w, callback)
+        result = self._minimized(objective, begin, callback)
         end = self._normalized(result.w)
         if not result.converged:
             message = (
@@ -218,8 +223,7 @@ class Refinement(ABC):
 
     def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
         """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
-        accuracy = _ROUGH if self._operator.shape[0] >= _MANY_ROWS else _ACCURATE
-        descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
+        descent, P = LBFGS(_ACCURACY * self._tol, self._max_iter), self._whitening
         if P is None:
             return descent.solve(self._operator, objective, Unpenalized(), w, callback)
         rotated = RotatedOperator(self._operator, P)
@@ -227,9 +231,13 @@ class Refinement(ABC):
         result = descent.solve(rotated, objective, Unpenalized(), v, callback)
         return replace(result, w=P @ result.w)
 
-    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
-        """Return a point to begin with that is probably closer to the minimum than ``begin``."""
+    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
+        """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
+
+    def _drop_part(self) -> None:
+        """Release what was needed for starting points only."""
+        self.__dict__.pop("_sample", None)
 
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
@@ -328,7 +336,7 @@ class WindowRefinement(Refinement):
         loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
         bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
         # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
+        tol = self._tol * (20.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
         solver: Any = SmoothedNewton(tol, max(1, round(ROUGH_SHARE * self._max_iter)))
         if kind == "tight":
             solver = CuttingPlane(1e-4, _CUTS)
@@ -369,14 +377,18 @@ class WindowRefinement(Refinement):
     def _positives(self) -> Any:
         return self._operator.rows(np.flatnonzero(self._data.positive))
 
-    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
         """Return the minimum on a part of the rows, if there are many."""
         if self._part is None:
             return begin
         small = self._part.refinement
-        anchor = small._normalized(start.w)
-        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w)
-        return small._normalized(found.w)
+        anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
+        return small._minimized(anchored, begin).w
+
+    def _drop_part(self) -> None:
+        """Release the part of the rows, too."""
+        super()._drop_part()
+        self.__dict__.pop("_part", None)
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""

@@ -104,12 +104,20 @@ class RowSample:
         return result
 
     def _sums(self, weight: Array) -> Array:
-        X, column = self._X, weight[:, np.newaxis].astype(self._X.dtype)
-        weighted = X.multiply(column).tocsr() if sparse.issparse(X) else X * column
-        square = weighted.T @ X
-        square = square.toarray() if sparse.issparse(square) else square
-        sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
-        return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+        """Return the sum of ``weight [x, 1] [x, 1]'`` over the rows of the sample."""
+        X, root = self._X, np.sqrt(weight).astype(self._X.dtype, copy=False)[:, np.newaxis]
+        n_rows, size = X.shape
+        result = np.zeros((size + 1, size + 1))
+        step = n_rows if sparse.issparse(X) else max(1, _BLOCK // size)
+        for start in range(0, n_rows, step):
+            block, part = X[start : start + step], root[start : start + step]
+            scaled = block.multiply(part).tocsr() if sparse.issparse(block) else block * part
+            square = scaled.T @ scaled
+            result[:-1, :-1] += square.toarray() if sparse.issparse(square) else square
+            result[-1, :-1] += scaled.T @ part.ravel()
+        result[:-1, -1] = result[-1, :-1]
+        result[-1, -1] = weight.sum()
+        return result
 
     def whitening(self) -> Array:
         """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
