@@ -173,7 +173,7 @@ class Refinement(ABC):
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
         w = self._closer(objective, start, begin.w)
-        self._drop_part()
+        self._release()
         return self._descended(objective, start, w, callback)[0]
 
     def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
@@ -235,9 +235,10 @@ class Refinement(ABC):
         """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
 
-    def _drop_part(self) -> None:
-        """Release what was needed for starting points only."""
-        self.__dict__.pop("_sample", None)
+    def _release(self) -> None:
+        """Release copies of rows that are not needed for the minimization, once the whitening is known."""
+        if self._whitening is not None:
+            self.__dict__.pop("_sample", None)
 
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
@@ -385,9 +386,9 @@ class WindowRefinement(Refinement):
         anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
         return small._minimized(anchored, begin).w
 
-    def _drop_part(self) -> None:
+    def _release(self) -> None:
         """Release the part of the rows, too."""
-        super()._drop_part()
+        super()._release()
         self.__dict__.pop("_part", None)
 
     def best_start(self) -> Start:
@@ -399,6 +400,7 @@ class WindowRefinement(Refinement):
             if best is None or reached > highest:
                 best, highest = start, reached
         assert best is not None
+        self._measure_of_start = best, highest[1]
         return best
 
     def _measure(self, scores: Array) -> float:

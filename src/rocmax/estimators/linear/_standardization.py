@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,7 @@ class RowSample:
         self._X = operator.rows(self.index)
         self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
         # A feature that is constant in most of the rows may be constant in the sample. Its variance in all rows is 1.
-        covariance = self.covariance
-        self._missing = np.maximum(1.0 - np.diag(covariance), 0.0) if step > 1 else np.zeros(n_features)
+        self._missing = np.maximum(1.0 - np.diag(self.covariance), 0.0) if step > 1 else np.zeros(n_features)
 
     def moments(self, share: Array, factor: Array) -> Array:
         """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
@@ -95,7 +95,7 @@ class RowSample:
         result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
         return result
 
-    @property
+    @cached_property
     def covariance(self) -> Array:
         """Covariance matrix of the features."""
         moments = self._sums(self._weight / self._weight.sum())
@@ -121,7 +121,7 @@ class RowSample:
 
     def whitening(self) -> Array:
         """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
-        covariance = self.covariance
+        covariance = self.covariance.copy()
         size = len(covariance)
         covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
         root = linalg.cholesky(covariance, lower=True)
