@@ -31,9 +31,7 @@ def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max
     return _over(rejected) if higher is None else _between(rejected, higher)
 
 
-def highest_rejected(
-    scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float
-) -> float | None:
+def highest_rejected(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float | None:
     """Return the highest score of a negative that must be rejected for a false-positive rate of at most ``max_fpr``.
 
     None if no negative must be rejected.

@@ -81,9 +81,12 @@ def freeze_in_round(monkeypatch, number, pids):
 def test_a_worker_without_the_package_is_named(files, tmp_path):
     preload = tmp_path / "without.py"
     preload.write_text(WITHOUT)
-    with scheduler(1) as client, worker_process(client, "--preload", str(preload)) as (_, address):
-        with pytest.raises(ImportError, match=rf"the worker {address} must have rocmax.*No module named 'rocmax'"):
-            DaskAUCClassifier(client=client).fit(*files)
+    with (
+        scheduler(1) as client,
+        worker_process(client, "--preload", str(preload)) as (_, address),
+        pytest.raises(ImportError, match=rf"the worker {address} must have rocmax.*No module named 'rocmax'"),
+    ):
+        DaskAUCClassifier(client=client).fit(*files)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier
 from rocmax.estimators.linear._initial_weights import StartProblem, fit_start
-from rocmax.estimators.linear._refinement import top_rows
 from rocmax.estimators.linear._standardization import RowSample, standardized
+from rocmax.estimators.linear._top_rows import top_rows
 from rocmax.metrics import partial_auc_score
 
 

@@ -224,6 +224,6 @@ class Heartbeats:
 def _no_worker(seconds: float, given_up: list[str]) -> str:
     lost = f", after {', '.join(given_up)} had stopped to send heartbeats" if given_up else ""
     return (
-        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise timeout; "
-        "with checkpoint, the next fit continues"
+        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise "
+        "timeout; with checkpoint, the next fit continues"
     )
