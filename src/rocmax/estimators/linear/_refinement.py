@@ -34,9 +34,9 @@ from rocmax.solvers import LBFGS, Callback, Progress, Result
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
-# Tolerance of the minimization, as a multiple of ``tol``. With larger ones, it can end where progress is slow for a few
-# iterations, far from a minimum.
-_ACCURACY = 0.01
+# Tolerance of the minimization, as a multiple of ``tol``. With the second one, which is for a path on many rows, it can
+# end where progress is slow for a few iterations.
+_ACCURATE, _ROUGH = 0.01, 0.1
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 TRUST = 0.1
 # On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
@@ -168,9 +168,9 @@ class Refinement(ABC):
             other = self._normalized(w0 * self._scale)
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
-        w = self._closer(objective, start, begin.w)
+        w = self._closer(objective, start, begin.w, _ACCURATE)
         self._release()
-        return self._descended(objective, start, w, callback)[0]
+        return self._descended(objective, start, w, _ACCURATE, callback)[0]
 
     def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
         """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
@@ -178,14 +178,15 @@ class Refinement(ABC):
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
         results, begin = [self._unmoved(start)], start.w
+        accuracy = _ROUGH if self._operator.shape[0] >= MANY_ROWS else _ACCURATE
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:
                 results.append(results[0])
                 continue
             objective = Anchored(self._loss, start.scores, 1.0 / reach)
-            result, end = self._descended(objective, start, self._closer(objective, start, begin))
-            begin = end.w
+            w = self._closer(objective, start, begin, accuracy)
+            result, (begin, _) = self._descended(objective, start, w, accuracy)
             results.append(result)
         return results
 
@@ -200,10 +201,10 @@ class Refinement(ABC):
         return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
 
     def _descended(
-        self, objective: Anchored, start: Start, begin: Array, callback: Callback | None = None
+        self, objective: Anchored, start: Start, begin: Array, accuracy: float, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, begin, callback)
+        result = self._minimized(objective, begin, accuracy, callback)
         end = self._normalized(result.w)
         if not result.converged:
             message = (
@@ -217,9 +218,9 @@ class Refinement(ABC):
             return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
         return replace(result, w=end.w / self._scale), end
 
-    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
+    def _minimized(self, objective: Anchored, w: Array, accuracy: float, callback: Callback | None = None) -> Result:
         """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
-        descent, P = LBFGS(_ACCURACY * self._tol, self._max_iter), self._whitening
+        descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
         if P is None:
             return descent.solve(self._operator, objective, Unpenalized(), w, callback)
         rotated = RotatedOperator(self._operator, P)
@@ -227,7 +228,7 @@ class Refinement(ABC):
         result = descent.solve(rotated, objective, Unpenalized(), v, callback)
         return replace(result, w=P @ result.w)
 
-    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
+    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
         """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
 
@@ -366,13 +367,13 @@ class WindowRefinement(Refinement):
     def _positives(self) -> Any:
         return self._operator.rows(np.flatnonzero(self._data.positive))
 
-    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
+    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
         """Return the minimum on a part of the rows, if there are many."""
         if self._part is None:
             return begin
         small = self._part.refinement
         anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
-        return small._minimized(anchored, begin).w
+        return small._minimized(anchored, begin, accuracy).w
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
