@@ -101,7 +101,11 @@ class Measure(ABC):
         raise self._no_loss()
 
     def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
-        """Return the score of the row that determines the threshold; None if all rows have to be compared."""
+        """Return the score of the row that determines the threshold; None if all rows have to be compared.
+
+        Scores that differ from it by rounding error only are treated as ties. A measure with a :meth:`threshold` of its
+        own that is derived from another measure must define this method, too.
+        """
         return None
 
     @classmethod
