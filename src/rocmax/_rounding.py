@@ -7,13 +7,14 @@ only on the row itself: extreme values in other rows have no effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rocmax._typing import Array
+from rocmax._typing import Array, Index
 
 # Sums of a few thousand products differ by less than this multiple of the machine epsilon if the order changes.
 _UNITS = 32
@@ -24,6 +25,8 @@ _SOLVED = 128
 _LONGEST_RUN = 4
 # Number of values in a block of rows, to limit the memory for absolute values.
 _BLOCK = 1_000_000
+# Number of scores close to a given one that are examined first, and of distinct ones needed above and below it.
+_NEAR, _NEAREST = 1 << 12, 3
 # Number of sorted scores that are compared at a time.
 _SORTED_BLOCK = 1 << 15
 
@@ -93,6 +96,39 @@ def join_ties(scores: Array, error: Array | None = None) -> Array:
     joined = np.empty_like(scores)
     joined[order] = placed
     return joined
+
+
+def join_ties_near(scores: Array, place: float, error: Callable[[Index], Array]) -> Array:
+    """Join scores as :func:`join_ties`, but only close to one of them.
+
+    The scores equal to ``place`` up to rounding error, the next higher and the next lower ones are those of
+    :func:`join_ties`; scores further away may differ.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Finite scores; the array is changed.
+    place : float
+        One of the scores.
+    error : callable
+        Function that returns the error bounds of some rows.
+    """
+    size = _NEAR
+    while 2 * size < scores.size:
+        distance = np.abs(scores - place)
+        distance.partition(size)
+        radius = distance[size]
+        del distance
+        rows = np.flatnonzero((scores >= place - radius) & (scores <= place + radius))
+        joined = join_ties(scores[rows], error(rows))
+        values, at = np.unique(joined), joined[scores[rows] == place].max()
+        # The outermost run on each side may be longer than the part of it in these rows.
+        n_beside = min(np.count_nonzero(values < at), np.count_nonzero(values > at))
+        if n_beside > _NEAREST and radius > 2 * float(score_error(np.asarray(at))):
+            scores[rows] = joined
+            return scores
+        size *= 16
+    return join_ties(scores, error(np.arange(scores.size)))
 
 
 def _close_neighbors(placed: Array, reach: Array) -> NDArray[np.bool_]:

@@ -24,14 +24,38 @@ def at_fpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max
 
     Which negatives are above it depends only on the negatives. The threshold is the midpoint to the next higher score.
     """
-    order = np.argsort(-scores[~positive])
-    negatives = scores[~positive][order]
-    fp = np.cumsum(np.ones(negatives.size) if weight is None else weight[~positive][order])
-    n_within = int(np.count_nonzero(fp <= max_fpr * fp[-1] * (1 + _ROUNDING)))
-    if n_within == negatives.size:
+    highest = highest_rejected(scores, positive, weight, max_fpr)
+    if highest is None:
         return _under(float(scores.min()))
-    rejected, higher = _rejected_and_next(scores, negatives[n_within])
+    rejected, higher = _rejected_and_next(scores, highest)
     return _over(rejected) if higher is None else _between(rejected, higher)
+
+
+def highest_rejected(scores: Array, positive: NDArray[np.bool_], weight: Array | None, max_fpr: float) -> float | None:
+    """Return the highest score of a negative that must be rejected for a false-positive rate of at most ``max_fpr``.
+
+    None if no negative must be rejected.
+    """
+    negatives = scores[~positive]
+    fp = None
+    if weight is not None:
+        order = np.argsort(-negatives)
+        negatives, fp = negatives[order], np.cumsum(weight[~positive][order])
+    n_within = _count_within(negatives.size, fp, max_fpr)
+    if n_within == negatives.size:
+        return None
+    if fp is None:
+        place = negatives.size - 1 - n_within
+        negatives.partition(place)
+        return float(negatives[place])
+    return float(negatives[n_within])
+
+
+def _count_within(size: int, cumulated: Array | None, rate: float) -> int:
+    """Return how many of the first rows have a share of the weight of at most ``rate``; None for weights of 1."""
+    if cumulated is None:
+        return min(size, int(rate * float(size) * (1 + _ROUNDING)))
+    return int(np.count_nonzero(cumulated <= rate * cumulated[-1] * (1 + _ROUNDING)))
 
 
 def above_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:
@@ -51,14 +75,20 @@ def at_tpr(scores: Array, positive: NDArray[np.bool_], weight: Array | None, min
 
     Which positives are above it depends only on the positives. The threshold is the midpoint to the next lower score.
     """
-    order = np.argsort(scores[positive])
-    positives = scores[positive][order]
-    fn = np.cumsum(np.ones(positives.size) if weight is None else weight[positive][order])
-    n_missed = int(np.count_nonzero(fn <= (1 - min_tpr) * fn[-1] * (1 + _ROUNDING)))
-    if n_missed == positives.size:
+    lowest = lowest_accepted(scores, positive, weight, min_tpr)
+    if lowest is None:
         return _over(float(scores.max()))
-    accepted, lower = _accepted_and_next(scores, positives[n_missed])
+    accepted, lower = _accepted_and_next(scores, lowest)
     return _under(accepted) if lower is None else _just_below(accepted, _between(lower, accepted))
+
+
+def lowest_accepted(scores: Array, positive: NDArray[np.bool_], weight: Array | None, min_tpr: float) -> float | None:
+    """Return the lowest score of a positive that must be accepted for a true-positive rate of at least ``min_tpr``.
+
+    None if no positive must be accepted.
+    """
+    found = highest_rejected(-scores, ~positive, weight, 1 - min_tpr)
+    return None if found is None else -found
 
 
 def below_order(scores: Array, positive: NDArray[np.bool_], k: int) -> float:

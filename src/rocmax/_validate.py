@@ -32,7 +32,7 @@ _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 class TrainingSet(NamedTuple):
     """Validated training data: rows with non-zero weight and boolean labels.
 
-    ``given`` contains the labels of all input rows, ``rows`` the indices of the rows that were kept.
+    ``given`` contains the labels of all input rows, ``kept`` the indices of the rows that were kept, None if all were.
     """
 
     X: Any
@@ -41,7 +41,12 @@ class TrainingSet(NamedTuple):
     classes: NDArray[Any]
     positive_index: int
     given: NDArray[np.bool_]
-    rows: NDArray[np.intp]
+    kept: NDArray[np.intp] | None = None
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Indices of the rows that were kept."""
+        return np.arange(self.given.size) if self.kept is None else self.kept
 
     def bind(self, loss: Any) -> Any:
         """Bind a loss to the labels and weights."""
@@ -65,7 +70,7 @@ def check_training_set(
     X, given = _check_input(estimator, X, y, dense=dense, allow_missing=allow_missing)
     if not allow_missing:
         X = _check_size(estimator, X)
-    y, weight, rows = given, None, np.arange(given.shape[0])
+    y, weight, kept = given, None, None
     if sample_weight is not None:
         with CHECKING:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -74,9 +79,11 @@ def check_training_set(
             raise ValueError(f"sample_weight must have at least one value > 0; got {weight.size} zeros")
         _check_weight_size(weight[present])
         if not present.all():
-            X, y, weight, rows = X[present], y[present], weight[present], rows[present]
+            X, y, weight, kept = X[present], y[present], weight[present], np.flatnonzero(present)
     classes, index = find_classes(y, pos_label)
-    return TrainingSet(X, y == classes[index], weight, classes, index, given == classes[index], rows)
+    positive = y == classes[index]
+    given = positive if kept is None else given == classes[index]
+    return TrainingSet(X, positive, weight, classes, index, given, kept)
 
 
 def _check_input(
@@ -104,7 +111,12 @@ def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], in
 
 def find_classes(y: NDArray[Any], pos_label: Any) -> tuple[NDArray[Any], int]:
     """Return the two classes and the index of the positive class."""
-    classes = np.unique(y)
+    classes = None
+    if y.dtype.kind in "biuf" and y.size:
+        # Two numbers are found without sorting or hashing all labels.
+        ends = np.array([y.min(), y.max()], dtype=y.dtype)
+        classes = ends if ends[0] < ends[1] and ((y == ends[0]) | (y == ends[1])).all() else None
+    classes = np.unique(y) if classes is None else classes
     return classes, positive_index(classes, pos_label)
 
 

@@ -116,7 +116,9 @@ class StandardizedOperator:
         rows = self._operator.rows(index)
         if sparse.issparse(rows):
             return rows @ sparse.diags_array(self._factor, dtype=rows.dtype)
-        return (rows - self.mean.astype(rows.dtype, copy=False)) * self._factor.astype(rows.dtype, copy=False)
+        centred = rows - self.mean.astype(rows.dtype, copy=False)
+        centred *= self._factor.astype(rows.dtype, copy=False)
+        return centred
 
 
 class RotatedOperator:

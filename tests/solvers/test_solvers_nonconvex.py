@@ -1,6 +1,7 @@
 """Solvers without a certificate: they never rise, end where a further step does not pay, and say what they are."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -191,6 +192,16 @@ def test_descent_returns_the_best_point_it_saw():
     result = LBFGS().solve(as_operator(X), Pit(X @ w0), Unpenalized(), w0)
     np.testing.assert_allclose(result.w, w0, rtol=1e-12)
     assert result.objective == 1.0
+
+
+def test_descent_evaluates_no_point_twice():
+    X, y, _ = sample(9, 400, 5)
+    bound, seen = PartialAUCRamp(max_fpr=0.5).bind(y), []
+    value_and_gradient = bound.value_and_gradient
+    bound.value_and_gradient = lambda scores: seen.append(scores) or value_and_gradient(scores)
+    LBFGS().solve(as_operator(X), bound, SquaredL2(10.0), a_start(X))
+    assert len(seen) > 3
+    assert min(np.abs(one - two).max() for one, two in pairwise(seen)) > 1e-9
 
 
 def test_descent_improves_on_a_model_for_the_whole_curve():

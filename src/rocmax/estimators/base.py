@@ -90,6 +90,9 @@ class MeasureMixin(ABC):
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return self._make_measure().threshold(scores, data.positive, data.weight)
 
+    def _score_at_threshold(self, data: TrainingSet, scores: Array) -> float | None:
+        return self._make_measure().score_at_threshold(scores, data.positive, data.weight)
+
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
         return self._make_measure().score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 

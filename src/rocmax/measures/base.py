@@ -100,6 +100,14 @@ class Measure(ABC):
         """Return the threshold for the measure, chosen on training scores."""
         raise self._no_loss()
 
+    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
+        """Return the score of the row that determines the threshold; None if all rows have to be compared.
+
+        Scores that differ from it by rounding error only are treated as ties. A measure with a :meth:`threshold` of its
+        own that is derived from another measure must define this method, too.
+        """
+        return None
+
     @classmethod
     def check_trainable(cls) -> None:
         """Raise ValueError if the measure has no loss for training; the message lists the measures that have one."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rocmax import losses
-from rocmax._thresholds import at_fpr, at_tpr, best_youden
+from rocmax._thresholds import at_fpr, at_tpr, best_youden, highest_rejected, lowest_accepted
 from rocmax._typing import Array, Bools
 from rocmax._window import check_floor, check_rate, check_region, check_window
 from rocmax.measures.base import Measure
@@ -119,6 +119,12 @@ class PartialAUCMeasure(Measure):
             return at_tpr(scores, positive, weight, self.min_tpr)
         return at_fpr(scores, positive, weight, self.max_fpr)
 
+    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
+        """Return the score of the row that determines the threshold."""
+        if self.min_tpr > 0:
+            return lowest_accepted(scores, positive, weight, self.min_tpr)
+        return highest_rejected(scores, positive, weight, self.max_fpr)
+
 
 @dataclass(frozen=True)
 class TwoWayPartialAUCMeasure(Measure):
@@ -182,6 +188,10 @@ class TPRAtFPRMeasure(Measure):
     def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
         """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
         return at_fpr(scores, positive, weight, self.max_fpr)
+
+    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
+        """Return the score of the row that determines the threshold."""
+        return highest_rejected(scores, positive, weight, self.max_fpr)
 
 
 @dataclass(frozen=True)

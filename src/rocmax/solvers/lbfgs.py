@@ -54,12 +54,15 @@ class LBFGS(Parameters):
         # start. The first step has length 1; the weights are scaled so that this is a tenth of the norm of the start,
         # to stay near the same local minimum.
         size = 0.1 * float(np.linalg.norm(start))
-        unit = penalty.value(start) + penalty.C * loss.value_and_gradient(op.matvec(start))[0] or 1.0
+        first = loss.value_and_gradient(op.matvec(start))
+        unit, at_start = penalty.value(start) + penalty.C * first[0] or 1.0, [first]
+        del first
 
         def objective(v: Array) -> tuple[float, Array]:
             nonlocal best
             w = size * v
-            value, coefficients = loss.value_and_gradient(op.matvec(w))
+            # SciPy evaluates the start first.
+            value, coefficients = at_start.pop() if at_start else loss.value_and_gradient(op.matvec(w))
             total = penalty.value(w) + penalty.C * value
             if total < best[0]:
                 best = (total, w)

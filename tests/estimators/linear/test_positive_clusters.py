@@ -32,7 +32,7 @@ def two_groups(n=1500, seed=0, distance=4.0):
 
 
 def rows_of(X, positive, weight=None):
-    return TrainingSet(X, positive, weight, np.array([False, True]), 1, positive, np.arange(positive.size))
+    return TrainingSet(X, positive, weight, np.array([False, True]), 1, positive)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

@@ -1,5 +1,7 @@
 """Parts of the default fit: standardization without a copy, samples of rows, fits to part of the rows first."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier
 from rocmax.estimators.linear._initial_weights import StartProblem, fit_start
-from rocmax.estimators.linear._refinement import top_rows
 from rocmax.estimators.linear._standardization import RowSample, standardized
+from rocmax.estimators.linear._top_rows import top_rows
 from rocmax.metrics import partial_auc_score
 
 
@@ -149,3 +151,16 @@ def test_many_rows_are_fitted_as_well_as_by_logistic_regression(dtype):
     assert other.score((X + 1) * np.array([100, 1, 0.01, 1], dtype=dtype), y) == pytest.approx(
         model.score(X, y), abs=2e-3
     )
+
+
+def test_memory_beyond_single_precision_rows():
+    rng = np.random.default_rng(0)
+    y = rng.random(300_000) < 0.05
+    X = rng.standard_normal((y.size, 20), dtype=np.float32)
+    X[y, :5] += 0.5
+    model = PartialAUCClassifier(max_fpr=0.05).fit(X[:1000], y[:1000])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 60 * y.size

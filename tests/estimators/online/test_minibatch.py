@@ -33,7 +33,7 @@ def payments():
 
 def plain_set(X, positive):
     """Rows without weights as a training set."""
-    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive, np.arange(positive.size))
+    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive)
 
 
 def stream(model, X, y, chunk):

@@ -1,18 +1,27 @@
-"""Calls of functions on the workers of a cluster, none of which waits for a worker that is gone."""
+"""Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
+
+import numpy as np
 
 # Seconds between two checks whether the workers of a pending call are still there.
 _CHECK = 1.0
 # Seconds for which an answer of the scheduler is awaited.
 _PATIENCE = 30.0
+# Seconds that the nanny of a frozen worker has to end it.
+_END = 10.0
+# Smallest number of seconds without a heartbeat after which a worker is given up, and the addition for each worker: the
+# more workers there are, the longer is the interval between heartbeats.
+_SHORTEST_SILENCE, _PER_WORKER = 10.0, 0.05
+# What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
+_IMPORT = "import rocmax.backends.dask.worker"
 
 
 class Cluster:
@@ -26,17 +35,19 @@ class Cluster:
     client : distributed.Client
         Client of the cluster.
     timeout : float
-        Seconds for which workers are awaited if there is none, or if none of them does anything.
+        Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a
+        worker without heartbeats is given up.
     """
 
     def __init__(self, client: Any, timeout: float) -> None:
         if client.asynchronous:
             raise ValueError("client must be a synchronous distributed.Client; got one with asynchronous=True")
         self.client, self.timeout = client, timeout
+        self._heartbeats, self._given_up = Heartbeats(), list[str]()
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers; wait if there is none."""
-        patience = Patience(self.timeout, _no_worker(self.timeout))
+        patience = Patience(self.timeout, _no_worker(self.timeout, self._given_up))
         while not (found := self.listed()):
             patience.check(False)
             time.sleep(0.1)
@@ -67,18 +78,57 @@ class Cluster:
         return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
 
     def check_packages(self, workers: Iterable[str]) -> None:
-        """Raise ImportError if a worker does not have this package."""
-        for worker, spec in self.broadcast(importlib.util.find_spec, ("rocmax",), list(workers)).items():
-            if spec is None:
+        """Raise ImportError if a worker does not have this package, or a package that it needs."""
+        workers = list(workers)
+        for worker, answer in self._received([(self._start(exec, (_IMPORT, {}), workers), workers)]).items():
+            if isinstance(answer, ImportError):
                 raise ImportError(
-                    f"the worker {worker} must have rocmax; it cannot be imported there. Install rocmax[dask]"
-                )
+                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
+                    "rocmax[dask] on all workers"
+                ) from answer
+
+    def give_up_frozen(self) -> None:
+        """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
+
+        Such a process is stopped, or its machine is not reachable. Until it is removed, the scheduler waits for it.
+        """
+        if not self._heartbeats.due():
+            return
+        workers = self._scheduler("identity", n_workers=-1)["workers"]
+        limit = max(self.timeout, _SHORTEST_SILENCE + _PER_WORKER * len(workers))
+        frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
+        if not frozen:
+            return
+        self._given_up += frozen
+        warnings.warn(
+            f"no heartbeat for {limit:g} s from the worker{'s' if len(frozen) > 1 else ''} {', '.join(frozen)}: the "
+            "fit goes on without, and the partitions are loaded again elsewhere. If a worker is only busy, raise "
+            "timeout",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        self._scheduler(
+            "restart_workers",
+            workers=frozen,
+            timeout=_END,
+            wait_for_workers=False,
+            on_error="return",
+            stimulus_id="rocmax-frozen-worker",
+        )
 
     def _start(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> Future[dict[str, Any]]:
         call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
         return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
 
     def _answers(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
+        found = self._received(pending)
+        for worker, answer in found.items():
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
+        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
+
+    def _received(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
+        """Return the answers to calls, including errors, of the workers that are not gone."""
         found: dict[str, Any] = {}
         try:
             for future, workers in pending:
@@ -86,10 +136,7 @@ class Cluster:
         finally:
             for future, _ in pending:
                 future.cancel()
-        for worker, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
-        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
+        return found
 
     def _wait(self, future: Future[dict[str, Any]], workers: list[str]) -> dict[str, Any]:
         """Return the answers to a call, or none if a worker is gone and the scheduler still tries to connect to it."""
@@ -99,6 +146,7 @@ class Cluster:
             except OSError as error:
                 if future.done():
                     raise self._no_scheduler() from error
+                self.give_up_frozen()
                 if not self.listed().issuperset(workers):
                     return {}
 
@@ -140,8 +188,42 @@ class Patience:
             raise RuntimeError(self._message)
 
 
-def _no_worker(seconds: float) -> str:
+class Heartbeats:
+    """Time for which each worker has not sent a heartbeat, while the driver waited."""
+
+    def __init__(self) -> None:
+        self._checked = -np.inf
+        self._last: dict[str, float] = {}
+        self._silence: dict[str, float] = {}
+
+    def due(self) -> bool:
+        """Return whether the last check is long enough ago."""
+        return time.monotonic() - self._checked >= _CHECK
+
+    def silent(self, last_seen: dict[str, float], limit: float) -> list[str]:
+        """Return the workers without a new heartbeat for more than ``limit`` seconds.
+
+        Parameters
+        ----------
+        last_seen : dict
+            Times of the last heartbeats, by the clock of the scheduler. They are only compared with each other.
+        limit : float
+            The limit in seconds.
+        """
+        now = time.monotonic()
+        # Not more than some checks: while the driver or the scheduler is stopped, no heartbeat is received.
+        passed, self._checked = min(now - self._checked, 2 * _CHECK), now
+        self._silence = {
+            worker: self._silence.get(worker, 0.0) + passed if self._last.get(worker) == seen else 0.0
+            for worker, seen in last_seen.items()
+        }
+        self._last = last_seen
+        return [worker for worker, seconds in self._silence.items() if seconds > limit]
+
+
+def _no_worker(seconds: float, given_up: list[str]) -> str:
+    lost = f", after {', '.join(given_up)} had stopped to send heartbeats" if given_up else ""
     return (
-        f"the cluster must have at least one worker; got none for {seconds:g} s. Start workers, or raise timeout; with "
-        "checkpoint, the next fit continues"
+        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise "
+        "timeout; with checkpoint, the next fit continues"
     )

@@ -44,7 +44,8 @@ class DaskAUCClassifier(DaskLinear):
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
     timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything.
+        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
+        worker that sends no heartbeats is given up, but at least 10.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False
@@ -168,7 +169,8 @@ class DaskPartialAUCClassifier(DaskLinear):
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
     timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything.
+        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
+        worker that sends no heartbeats is given up, but at least 10.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False

@@ -163,6 +163,7 @@ class DaskShards:
                 return found
             for number in waiting:
                 _raise_error(number, self._futures[number])
+            self._cluster.give_up_frozen()
             # If all workers of a cluster are lost, dask assigns a task with a preferred worker to no new one.
             workers = self._cluster.workers()
             self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])

@@ -72,6 +72,8 @@ class StartProblem:
         self.ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
         self.ridge[-1] *= kind == "svc"
         self._loss = SquaredHinge if kind == "svc" else Logistic
+        # Point of the last gradient, and the margins of the sample there: a Hessian usually follows at the same point.
+        self._last: tuple[Array, Array] | None = None
 
     @property
     def has_hessian(self) -> bool:
@@ -85,7 +87,11 @@ class StartProblem:
 
     def gradient(self, v: Array) -> Array:
         """Return the gradient."""
-        return self._gradient(v, self._margin(v))
+        margin = self._margin(v)
+        if self._sample is not None:
+            part = margin[self._sample.index]
+            self._last = v, part.copy() if self.is_sampled else part
+        return self._gradient(v, margin)
 
     def value_and_gradient(self, v: Array) -> tuple[float, Array]:
         """Return value and gradient."""
@@ -96,7 +102,9 @@ class StartProblem:
         """Return the Hessian of the mean loss without the penalty, from a sample of the rows."""
         sample = self._sample
         assert sample is not None
-        return sample.moments(self._share, self._loss.curvature(self._margin(v)[sample.index]))
+        last = self._last
+        margin = last[1] if last is not None and last[0] is v else self._margin(v)[sample.index]
+        return sample.moments(self._share, self._loss.curvature(margin))
 
     def _margin(self, v: Array) -> Array:
         margin = self._operator.matvec(v[:-1])
@@ -159,17 +167,17 @@ def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) ->
         if hessian is None:
             hessian, factor = problem.hessian(v), None
         factor = _factor(hessian, problem.ridge) if factor is None else factor
-        step = -linalg.cho_solve(factor, gradient)
+        step = -_solved(factor, gradient)
         if np.abs(gradient).max() <= tol:
             return Solution(v + step, hessian)
         decrease = -float(gradient @ step)
         v, gradient, length = _searched(problem, v, gradient, step)
-        if length == 1.0 and float(gradient @ linalg.cho_solve(factor, gradient)) <= _CONTRACTION**2 * decrease:
+        if length == 1.0 and float(gradient @ _solved(factor, gradient)) <= _CONTRACTION**2 * decrease:
             continue
         n_poor += fresh
         if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
             # The Hessian from a sample of the rows is not accurate enough.
-            root = None if length == 0.0 else np.triu(factor[0])
+            root = None if length == 0.0 else factor
             return Solution(_quasi_newton(problem, tol, max_iter, v, root), hessian)
         hessian = None
     return Solution(v, hessian)
@@ -191,14 +199,24 @@ def _searched(problem: StartProblem, v: Array, gradient: Array, step: Array) -> 
     return v, gradient, 0.0
 
 
-def _factor(hessian: Array, ridge: Array) -> tuple[Array, bool]:
-    """Return the Cholesky factor of a regularized Hessian; directions without curvature are regularized slightly."""
+def _factor(hessian: Array, ridge: Array) -> Array:
+    """Return the upper Cholesky factor of a regularized Hessian; directions without curvature are regularized slightly.
+
+    SciPy's ``cho_factor`` and ``cho_solve`` take longer than the factorization of a few features.
+    """
     matrix = hessian.copy()
     # On separable rows, the curvature in the direction of the intercept, which has no penalty, can vanish.
     least = max(1e-10 * float(matrix.trace()) / len(matrix), 1e-4 * float(ridge.max()))
     matrix[np.diag_indices_from(matrix)] += ridge + least
-    result: tuple[Array, bool] = linalg.cho_factor(matrix)
-    return result
+    result, info = linalg.lapack.dpotrf(matrix, clean=True)
+    if info != 0:
+        raise linalg.LinAlgError("the Hessian of a starting point must be positive definite and finite")
+    return np.asarray(result)
+
+
+def _solved(factor: Array, right: Array) -> Array:
+    """Solve a system with an upper Cholesky factor."""
+    return np.asarray(linalg.lapack.dpotrs(factor, right)[0])
 
 
 class Logistic:

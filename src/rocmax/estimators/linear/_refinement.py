@@ -20,32 +20,29 @@ from rocmax._validate import TrainingSet
 from rocmax._window import window_end
 from rocmax.estimators.linear._initial_weights import Solution, StartProblem, fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
+from rocmax.estimators.linear._solver_choice import MANY_ROWS, start_solver
 from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized
+from rocmax.estimators.linear._top_rows import top_rows
 from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
 from rocmax.losses.bins import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
+from rocmax.solvers import LBFGS, Callback, Progress, Result
 
 # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
 # closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
 STEP = 0.25
-# Tolerance of the minimization, as a multiple of ``tol``; the second one is for many rows and for a part of the rows.
+# Tolerance of the minimization, as a multiple of ``tol``. With the second one, which is for a path on many rows, it can
+# end where progress is slow for a few iterations.
 _ACCURATE, _ROUGH = 0.01, 0.1
 # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
 TRUST = 0.1
-# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
-ROUGH_SHARE = 0.06
 # On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
 # The part is used if it has at most every third row. If it has fewer rows per feature than the last number, classifiers
 # are fitted to all rows, beginning with the solution on the part.
 _PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
-# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
-_MANY_ROWS = 10_000
-# Largest number of cuts for a starting point with the tight loss.
-_CUTS = 100
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
 CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
@@ -142,7 +139,7 @@ class Refinement(ABC):
     ) -> Start:
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
-        tol = self._tol * (0.1 if self._operator.shape[0] >= _MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        tol = self._tol * (0.1 if self._operator.shape[0] >= MANY_ROWS else 1e-2 if self._similar else 1e-3)
         problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
         self._last[kind] = self.solutions[key] = fit_start(problem, min(tol, 1e-4), 10 * self._max_iter, near)
         return self._normalized(self.solutions[key].v[:-1])
@@ -171,20 +168,25 @@ class Refinement(ABC):
             other = self._normalized(w0 * self._scale)
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
-        return self._descended(objective, start, begin, callback)[0]
+        w = self._closer(objective, start, begin.w, _ACCURATE)
+        self._release()
+        return self._descended(objective, start, w, _ACCURATE, callback)[0]
 
     def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
         """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
 
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
-        results, begin = [self._unmoved(start)], start
+        results, begin = [self._unmoved(start)], start.w
+        accuracy = _ROUGH if self._operator.shape[0] >= MANY_ROWS else _ACCURATE
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:
                 results.append(results[0])
                 continue
-            result, begin = self._descended(Anchored(self._loss, start.scores, 1.0 / reach), start, begin)
+            objective = Anchored(self._loss, start.scores, 1.0 / reach)
+            w = self._closer(objective, start, begin, accuracy)
+            result, (begin, _) = self._descended(objective, start, w, accuracy)
             results.append(result)
         return results
 
@@ -199,10 +201,10 @@ class Refinement(ABC):
         return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
 
     def _descended(
-        self, objective: Anchored, start: Start, begin: Start, callback: Callback | None = None
+        self, objective: Anchored, start: Start, begin: Array, accuracy: float, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, self._closer(objective, start, begin).w, callback)
+        result = self._minimized(objective, begin, accuracy, callback)
         end = self._normalized(result.w)
         if not result.converged:
             message = (
@@ -216,9 +218,8 @@ class Refinement(ABC):
             return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
         return replace(result, w=end.w / self._scale), end
 
-    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
+    def _minimized(self, objective: Anchored, w: Array, accuracy: float, callback: Callback | None = None) -> Result:
         """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
-        accuracy = _ROUGH if self._operator.shape[0] >= _MANY_ROWS else _ACCURATE
         descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
         if P is None:
             return descent.solve(self._operator, objective, Unpenalized(), w, callback)
@@ -227,9 +228,15 @@ class Refinement(ABC):
         result = descent.solve(rotated, objective, Unpenalized(), v, callback)
         return replace(result, w=P @ result.w)
 
-    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
-        """Return a point to begin with that is probably closer to the minimum than ``begin``."""
+    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
+        """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
+
+    def _release(self) -> None:
+        """Release copies of rows that are not needed for the minimization, once the whitening is known."""
+        if self._whitening is not None:
+            self.__dict__.pop("_sample", None)
+        self.__dict__.pop("_part", None)
 
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
@@ -326,18 +333,9 @@ class WindowRefinement(Refinement):
             return super().start(kind, strength)
         losses = {"auc": ROCAUCMeasure().convex_loss(), "tight": self._area.convex_loss()}
         loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
-        bound, w0, penalty = loss.bind(self._data.positive, self._data.weight), None, SquaredL2(strength)
-        # Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
-        tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
-        solver: Any = SmoothedNewton(tol, max(1, round(ROUGH_SHARE * self._max_iter)))
-        if kind == "tight":
-            solver = CuttingPlane(1e-4, _CUTS)
-        if kind == "hinge":
-            solver, w0 = (
-                CCCP(10 * self._tol, 5, inner=replace(solver, tol=10 * self._tol, max_iter=10)),
-                self.start("auc", strength).w,
-            )
-        return self._normalized(solver.solve(self._operator, bound, penalty, w0).w)
+        solver = start_solver(kind, self._tol, self._max_iter, self._operator.shape[0])
+        w0 = self.start("auc", strength).w if kind == "hinge" else None
+        return self._normalized(solver.solve(self._operator, self._data.bind(loss), SquaredL2(strength), w0).w)
 
     def start_of(self, spec: StartSpec, groups: dict[int, Labels]) -> Start:
         """Fit a starting point; one for a cluster is fitted to it and all negatives, or zero if it is empty.
@@ -369,14 +367,13 @@ class WindowRefinement(Refinement):
     def _positives(self) -> Any:
         return self._operator.rows(np.flatnonzero(self._data.positive))
 
-    def _closer(self, objective: Anchored, start: Start, begin: Start) -> Start:
+    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
         """Return the minimum on a part of the rows, if there are many."""
         if self._part is None:
             return begin
         small = self._part.refinement
-        anchor = small._normalized(start.w)
-        found = small._minimized(Anchored(small._loss, anchor.scores, objective.strength), begin.w)
-        return small._normalized(found.w)
+        anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
+        return small._minimized(anchored, begin, accuracy).w
 
     def best_start(self) -> Start:
         """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
@@ -387,30 +384,12 @@ class WindowRefinement(Refinement):
             if best is None or reached > highest:
                 best, highest = start, reached
         assert best is not None
+        self._measure_of_start = best, highest[1]
         return best
 
     def _measure(self, scores: Array) -> float:
         data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
         return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
-
-
-def top_rows(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> tuple[Bools, Array, Array | None]:
-    """Return labels, scores and weights with the same ROC curve up to a false-positive rate, of fewer rows.
-
-    The rows with lower scores are joined to one of each class. With weights, all rows are returned.
-    """
-    m = int(np.count_nonzero(positive))
-    n = positive.size - m
-    k = int(max_fpr * n) + 2
-    if weight is not None or 2 * k > n:
-        return positive, scores, weight
-    negative = scores[~positive]
-    lowest = float(np.partition(negative, n - k)[n - k])
-    used = np.flatnonzero(scores >= lowest)
-    labels = positive[used]
-    m_used = int(np.count_nonzero(labels))
-    copies = np.append(np.ones(used.size), [m - m_used, n - (used.size - m_used)])
-    return np.append(labels, [True, False]), np.append(scores[used], [lowest - 1.0] * 2), copies
 
 
 class Part(NamedTuple):

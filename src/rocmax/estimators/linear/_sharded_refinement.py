@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 from rocmax._typing import Array
 from rocmax._window import window_end
-from rocmax.estimators.linear._refinement import ROUGH_SHARE, STARTS, STEP, TRUST
+from rocmax.estimators.linear._refinement import STARTS, STEP, TRUST
+from rocmax.estimators.linear._solver_choice import ROUGH_SHARE
 from rocmax.estimators.linear.sharded import ShardedSet
 from rocmax.measures import PartialAUCMeasure, ROCAUCMeasure
 from rocmax.penalties import SquaredL2, Unpenalized

@@ -1,13 +1,20 @@
-"""Choice between the certified solver and the published cutting-plane method, for the penalized problem."""
+"""Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rocmax._validate import check_choice
-from rocmax.solvers import CuttingPlane, SmoothedNewton
+from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
 from rocmax.solvers.base import Solver
 
+# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
+MANY_ROWS = 10_000
+# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
+ROUGH_SHARE = 0.06
+# Largest number of cuts for a starting point with the tight loss.
+_CUTS = 100
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -27,3 +34,16 @@ def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], con
 def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
     """Return the solver for a convex loss on pairs."""
     return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
+
+
+def start_solver(kind: str, tol: float, max_iter: int, n_rows: int) -> Solver:
+    """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
+
+    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
+    """
+    if kind == "tight":
+        return CuttingPlane(1e-4, _CUTS)
+    rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
+    if kind == "hinge":
+        return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
+    return rough

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,7 @@ class RowSample:
         self._X = operator.rows(self.index)
         self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
         # A feature that is constant in most of the rows may be constant in the sample. Its variance in all rows is 1.
-        covariance = self.covariance
-        self._missing = np.maximum(1.0 - np.diag(covariance), 0.0) if step > 1 else np.zeros(n_features)
+        self._missing = np.maximum(1.0 - np.diag(self.covariance), 0.0) if step > 1 else np.zeros(n_features)
 
     def moments(self, share: Array, factor: Array) -> Array:
         """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
@@ -95,7 +95,7 @@ class RowSample:
         result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
         return result
 
-    @property
+    @cached_property
     def covariance(self) -> Array:
         """Covariance matrix of the features."""
         moments = self._sums(self._weight / self._weight.sum())
@@ -104,16 +104,24 @@ class RowSample:
         return result
 
     def _sums(self, weight: Array) -> Array:
-        X, column = self._X, weight[:, np.newaxis].astype(self._X.dtype)
-        weighted = X.multiply(column).tocsr() if sparse.issparse(X) else X * column
-        square = weighted.T @ X
-        square = square.toarray() if sparse.issparse(square) else square
-        sums = np.asarray(weighted.sum(axis=0), dtype=np.float64).ravel()
-        return np.block([[square.astype(np.float64), sums[:, np.newaxis]], [sums, weight.sum()]])
+        """Return the sum of ``weight [x, 1] [x, 1]'`` over the rows of the sample."""
+        X, root = self._X, np.sqrt(weight).astype(self._X.dtype, copy=False)[:, np.newaxis]
+        n_rows, size = X.shape
+        result = np.zeros((size + 1, size + 1))
+        step = n_rows if sparse.issparse(X) else max(1, _BLOCK // size)
+        for start in range(0, n_rows, step):
+            block, part = X[start : start + step], root[start : start + step]
+            scaled = block.multiply(part).tocsr() if sparse.issparse(block) else block * part
+            square = scaled.T @ scaled
+            result[:-1, :-1] += square.toarray() if sparse.issparse(square) else square
+            result[-1, :-1] += scaled.T @ part.ravel()
+        result[:-1, -1] = result[-1, :-1]
+        result[-1, -1] = weight.sum()
+        return result
 
     def whitening(self) -> Array:
         """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
-        covariance = self.covariance
+        covariance = self.covariance.copy()
         size = len(covariance)
         covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
         root = linalg.cholesky(covariance, lower=True)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._response import direction
-from rocmax._rounding import join_ties, product_error, score_error
+from rocmax._rounding import join_ties, join_ties_near, product_error, score_error
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_number, check_rows, check_training_set
 from rocmax.estimators.base import Decision
@@ -87,9 +87,16 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
             )
         result = self._minimize(data, start, self._progress())
         self._warn(result)
-        scores = join_ties(as_operator(data.X).matvec(result.w), product_error(data.X, result.w))
-        self._keep(result, result.w, self._threshold(data, scores), data)
+        self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
         return self
+
+    def _joined_scores(self, data: TrainingSet, w: Array) -> Array:
+        """Return the training scores; those that determine the threshold, with ties joined."""
+        scores = as_operator(data.X).matvec(w)
+        place = self._score_at_threshold(data, scores)
+        if place is None:
+            return join_ties(scores, product_error(data.X, w))
+        return join_ties_near(scores, place, lambda rows: product_error(data.X[rows], w))
 
     def _keep(self, result: Result, w: Array, threshold: float, data: Any) -> None:
         """Set the attributes of a fitted model with the weights ``w`` of the original features."""
@@ -110,6 +117,10 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         """Return the score above which a row is predicted positive."""
+
+    def _score_at_threshold(self, data: TrainingSet, scores: Array) -> float | None:
+        """Return the score of the row that determines the threshold; None if all rows have to be compared."""
+        return None
 
     def _remedy(self) -> str:
         """Return the part of the warning that explains zero weights and how to avoid them."""
