@@ -44,8 +44,8 @@ ROUGH_SHARE = 0.06
 _PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
 # From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
 _MANY_ROWS = 10_000
-# Largest number of cuts for a starting point with the tight loss.
-_CUTS = 100
+# Largest number of cuts for a starting point with the tight loss, and its tolerance without and with ``min_tpr > 0``.
+_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
 CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
@@ -331,7 +331,7 @@ class WindowRefinement(Refinement):
         tol = self._tol * (10.0 if self._operator.shape[0] >= _MANY_ROWS else 1.0)
         solver: Any = SmoothedNewton(tol, max(1, round(ROUGH_SHARE * self._max_iter)))
         if kind == "tight":
-            solver = CuttingPlane(1e-4, _CUTS)
+            solver = CuttingPlane(_CUT_TOL_ABOVE if self._window[2] > 0 else _CUT_TOL, _CUTS)
         if kind == "hinge":
             solver, w0 = (
                 CCCP(10 * self._tol, 5, inner=replace(solver, tol=10 * self._tol, max_iter=10)),
