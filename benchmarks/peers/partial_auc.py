@@ -41,6 +41,11 @@ CELLS = RESULTS / "partial_auc.jsonl"
 SEEDS = 5
 # Splits on which a rival that is ahead by more than two standard errors is compared again; no rule was chosen on them.
 FRESH_SEEDS = range(10, 20)
+SECOND_LOOK = (
+    "With five splits and equal methods, a difference is below minus two standard errors in 6 % of the comparisons. "
+    f"Where auto is behind by that much, it is compared again on {len(FRESH_SEEDS)} other splits, on which no rule was "
+    "chosen."
+)
 Window = tuple[float, float]
 WINDOWS: list[Window] = [(0.0, 0.05), (0.02, 0.05)]
 SETS = [
@@ -224,13 +229,8 @@ def second_look() -> list[str]:
         pairs = [difference(part, form) for part in (every[name, window], cells) if part]
         texts = [f"{gain:+.4f} ± {error:.4f}" for gain, error in pairs]
         rows.append([name, f"[{window[0]:g}, {window[1]:g}]", form, *texts, *["not run"] * (2 - len(texts))])
-    note = (
-        "With five splits and equal methods, a difference is below minus two standard errors in 6 % of the "
-        f"comparisons. Where auto is behind by that much, it is compared again on {len(FRESH_SEEDS)} other splits, on "
-        "which no rule was chosen."
-    )
     header = ["set", "window", "rival", f"auto minus rival, {SEEDS} splits", f"{len(FRESH_SEEDS)} other splits"]
-    return ["## A second look", note, markdown(header, rows)] if rows else []
+    return ["## A second look", SECOND_LOOK, markdown(header, rows)] if rows else []
 
 
 def load_or_say(name: str, said: set[str] = set()) -> bool:  # noqa: B006 - remembers what it has said

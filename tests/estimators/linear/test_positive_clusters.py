@@ -14,9 +14,13 @@ from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
 from rocmax.estimators.linear._model_choice import agreement, clearly_above
 from rocmax.estimators.linear._positive_clusters import group, regroup
-from rocmax.estimators.linear._refinement import StartSpec
-from rocmax.estimators.linear._start_trials import SAFE, StartTrials
+from rocmax.estimators.linear._refinement import StartSpec, WindowRefinement
+from rocmax.estimators.linear._standardization import standardized
+from rocmax.estimators.linear._start_trials import SAFE, TIGHT_ABOVE, StartTrials
+from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import CuttingPlane
 
 N_SAFE = len(SAFE)
 
@@ -125,16 +129,41 @@ def test_starts_on_the_window_have_to_be_alike(score, turn, used):
 
 
 @pytest.mark.parametrize(
-    ("score", "turn", "used"),
-    [(0.5, 0.0, True), (0.46, 0.0, True), (0.44, 0.0, False), (0.46, 1.5, False)],
-    ids=["level", "behind by less than one standard error", "by more", "the folds disagree"],
+    ("score", "turn", "share"),
+    [(0.51, 0.0, 2 / 3), (0.5, 0.0, 1 / 2), (0.43, 0.0, 1 / 2), (0.42, 0.0, 0.0), (0.51, 1.5, 0.0)],
+    ids=["better", "level", "behind by less than 1.5 standard errors", "by more", "better, but the folds disagree"],
 )
-def test_the_tight_loss_counts_as_much_as_all_others_together(score, turn, used):
-    trials, data = given_trials(StartSpec("tight", 1.0), score, turn)
+def test_the_weight_of_the_tight_loss_above_a_true_positive_rate(score, turn, share):
+    trials, data = given_trials(StartSpec("tight", 10.0), score, turn)
     trials.scores[:, -1] += [-0.05, 0.05]  # the standard error of the difference is 0.05
     (chosen,) = trials.choices(data, with_tight=True)
-    assert (chosen == N_SAFE).mean() == (0.5 if used else 0.0)
+    assert (chosen == N_SAFE).mean() == pytest.approx(share)
     assert set(chosen) - {N_SAFE} == set(range(N_SAFE))
+
+
+@pytest.mark.parametrize("n_tight", [1, 2, 3])
+def test_the_weight_of_the_tight_loss_does_not_depend_on_the_numbers_of_starts(n_tight):
+    first, *others = TIGHT_ABOVE[:n_tight]
+    trials, data = given_trials(first, 0.6, 0.0)
+    trials.specs += others
+    trials.scores = np.hstack([trials.scores, np.full((2, len(others)), 0.6)])
+    trials.weights = np.concatenate([trials.weights, np.ones((2, len(others), 2))], axis=1)
+    trials.scores[:, 3:N_SAFE] = 0.2
+    (chosen,) = trials.choices(data, with_tight=True)
+    expected = {**dict.fromkeys(range(3), 1 / 9), **{N_SAFE + k: 2 / 3 / n_tight for k in range(n_tight)}}
+    assert {k: (chosen == k).mean() for k in np.unique(chosen)} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("window", "tol"), [((0.0, 0.1, 0.0), 1e-4), ((0.0, 1.0, 0.8), 1e-3)])
+def test_starts_with_the_tight_loss_are_those_of_algorithm_1(window, tol):
+    y = (np.arange(600) % 4 == 0).astype(int)
+    X = np.random.default_rng(0).standard_normal((600, 3)) + np.outer(y, [2.5, 1.0, 0.0])
+    operator = standardized(X, None)
+    loss = PartialAUCTight(window[0], window[1], min_tpr=window[2]).bind(y == 1)
+    expected, other = (CuttingPlane(each, 100).solve(operator, loss, SquaredL2(10.0)).w for each in (tol, 5e-4))
+    found = WindowRefinement(rows_of(X, y == 1), window, 1e-3, 500).start("tight", 10.0).w
+    np.testing.assert_allclose(found, expected / operator.matvec(expected).std(), rtol=1e-9)
+    assert not np.allclose(expected, other, rtol=1e-6)
 
 
 def given_trials(spec, score, turn):

@@ -333,7 +333,7 @@ class WindowRefinement(Refinement):
             return super().start(kind, strength)
         losses = {"auc": ROCAUCMeasure().convex_loss(), "tight": self._area.convex_loss()}
         loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
-        solver = start_solver(kind, self._tol, self._max_iter, self._operator.shape[0])
+        solver = start_solver(kind, self._tol, self._max_iter, self._operator.shape[0], self._window[2] > 0)
         w0 = self.start("auc", strength).w if kind == "hinge" else None
         return self._normalized(solver.solve(self._operator, self._data.bind(loss), SquaredL2(strength), w0).w)
 

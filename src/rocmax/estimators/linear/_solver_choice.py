@@ -13,8 +13,8 @@ from rocmax.solvers.base import Solver
 MANY_ROWS = 10_000
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
-# Largest number of cuts for a starting point with the tight loss.
-_CUTS = 100
+# Largest number of cuts for a starting point with the tight loss, and its tolerance without and with ``min_tpr > 0``.
+_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -36,13 +36,14 @@ def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
     return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
 
 
-def start_solver(kind: str, tol: float, max_iter: int, n_rows: int) -> Solver:
+def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
     """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
 
-    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal.
+    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
+    whether the window is limited to rates above a true-positive rate.
     """
     if kind == "tight":
-        return CuttingPlane(1e-4, _CUTS)
+        return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
     rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
     if kind == "hinge":
         return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))

@@ -25,6 +25,8 @@ CLASSIFIERS = (
 SAFE = (*CLASSIFIERS, StartSpec("auc", 100.0))
 # Losses on the window depend on few rows.
 TIGHT = tuple(StartSpec("tight", C) for C in (0.01, 1.0, 100.0))
+# Above a true-positive rate, where the tight loss counts more, small values of C are of little use.
+TIGHT_ABOVE = tuple(StartSpec("tight", C) for C in (1.0, 10.0, 100.0))
 HINGE = (StartSpec("hinge", 100.0),)
 # Minimum mean correlation between the scores of the models that the folds fit from such a start. If the models differ,
 # their mean can be much worse than each of them on held-out rows.
@@ -32,6 +34,9 @@ _AGREEMENT = 0.9
 # Maximum distance from the best starting point, in standard errors, of the starting points that are averaged. It is
 # less than 1 because with many starting points, some are close to the best by chance.
 _CLOSE = 0.5
+# Above a true-positive rate: largest distance of the tight loss from the best other starting point, in standard errors,
+# and its weight relative to all others together if it is better than them.
+_TIGHT_BEHIND, _TIGHT_WEIGHT = 1.5, 2
 # A start is dropped after the first fold if its score is below this part of that of the best safe start, and after
 # these folds if it was behind in each of them.
 _FAR_BEHIND = 0.5
@@ -127,8 +132,9 @@ class StartTrials:
         data : TrainingSet
             Rows on which the models of the folds are compared.
         with_tight : bool, default=False
-            Whether the tight loss counts as much as all others together, unless the best of its starts is behind the
-            best of all by more than one standard error.
+            Whether the tight loss counts as much as all others together, and twice as much if its best start is better
+            than the best other one. It is left out if it is behind that one by more than one and a half standard
+            errors.
         """
         usable = [
             k
@@ -144,14 +150,18 @@ class StartTrials:
         return [chosen, self._close(of_groups)] if of_groups.size else [chosen]
 
     def _with_tight(self, starts: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the starts to average if the tight loss counts as much as all others together."""
-        is_tight = np.array([self.specs[k] in TIGHT for k in starts])
+        """Return the starts to average, repeated so that the tight loss has its weight; see :meth:`choices`."""
+        is_tight = np.array([self.specs[k] in TIGHT_ABOVE for k in starts])
         tight, others = starts[is_tight], starts[~is_tight]
-        good = np.intersect1d(tight, starts[close_to_best(self.scores[:, starts])])
-        if not good.size:
+        if not tight.size:
             return self._close(others)
+        best = [part[np.argmax(self.scores[:, part].mean(axis=0))] for part in (tight, others)]
         tight, others = self._close(tight), self._close(others)
-        return np.concatenate([np.repeat(tight, others.size), np.repeat(others, tight.size)])
+        if 0 not in close_to_best(self.scores[:, best], _TIGHT_BEHIND):
+            return others
+        of_tight, of_others = self.scores[:, best].mean(axis=0)
+        times = (_TIGHT_WEIGHT if of_tight > of_others else 1) * others.size
+        return np.concatenate([np.repeat(tight, times), np.repeat(others, tight.size)])
 
     def _close(self, starts: NDArray[np.intp]) -> NDArray[np.intp]:
         return starts[close_to_best(self.scores[:, starts], _CLOSE)]

@@ -19,7 +19,15 @@ from rocmax.estimators.linear._cv_folds import Fold, Route, mean_result
 from rocmax.estimators.linear._model_choice import clearly_above
 from rocmax.estimators.linear._refinement import STEP, WindowRefinement
 from rocmax.estimators.linear._solver_choice import check_solver_parameters
-from rocmax.estimators.linear._start_trials import CLASSIFIERS, HINGE, SAFE, TIGHT, StartTrials, group_specs
+from rocmax.estimators.linear._start_trials import (
+    CLASSIFIERS,
+    HINGE,
+    SAFE,
+    TIGHT,
+    TIGHT_ABOVE,
+    StartTrials,
+    group_specs,
+)
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.estimators.linear.partial_auc import PartialAUCClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
@@ -44,9 +52,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     used if the resulting score is higher by more than two standard errors.
 
     With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters. The held-out
-    scores depend on few positives and hardly rank the starting points. Therefore the tight loss is not dropped early,
-    and counts as much as all other starting points together, unless its best model is behind the best of all by more
-    than one standard error.
+    scores depend on few positives and hardly rank the starting points. Therefore the tight loss is not dropped early.
+    It counts as much as all other starting points together, and twice as much if its best one is better than the best
+    of the others; it is left out if it is behind by more than one and a half standard errors.
 
     From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
     ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
@@ -244,7 +252,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         trials = StartTrials(parallel, folds, groups, whole.solutions)
         trials.add(SAFE)
         if self.min_tpr > 0:
-            trials.add(TIGHT)
+            trials.add(TIGHT_ABOVE)
         trials.add_promising([*(TIGHT if self.min_tpr == 0 else ()), *(HINGE if self.min_fpr > 0 else ()), *of_groups])
         return trials
 
