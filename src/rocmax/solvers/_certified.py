@@ -82,7 +82,7 @@ class CertifiedRun:
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        wanted = int(np.clip(pairs_per_feature * n_features, 40 * pairs_per_feature, 300 * pairs_per_feature))
+        wanted = int(np.clip(pairs_per_feature * n_features, 25 * pairs_per_feature, 300 * pairs_per_feature))
         self.n_pairs = min(wanted, loss.count_pairs())
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
