@@ -27,8 +27,8 @@ def batches(seed=0, n_batches=4, size=7):
 def test_the_leaders_and_the_regret_are_those_of_the_paper(eta, radius):
     parts = batches()
     models, regret = follow_the_leader(parts, eta, radius)
-    model = FollowTheLeaderClassifier("roc_auc", eta=eta, radius=radius, tol=1e-5, max_iter=5000)
-    mean = FollowTheLeaderClassifier("roc_auc", eta=eta, radius=radius, tol=1e-5, max_iter=5000, average=True)
+    model = FollowTheLeaderClassifier("roc_auc", eta=eta, radius=radius, tol=2e-6, max_iter=5000)
+    mean = FollowTheLeaderClassifier("roc_auc", eta=eta, radius=radius, tol=2e-6, max_iter=5000, average=True)
     for t, (X, y) in enumerate(parts):
         model.partial_fit(X, y, classes=[0, 1])
         mean.partial_fit(X, y, classes=[0, 1])
