@@ -183,7 +183,7 @@ def test_the_relative_fall_counts_where_the_objective_is_small():
 
 @parametrize(ALL)
 def test_a_warm_start_from_the_solution_ends_earlier(model):
-    # On one sample of so few rows it may take as long: the bound has to be computed again, and it depends on few pieces.
+    # On a single sample of so few rows it may take as long: the bound has to be computed again.
     iterations = np.zeros(2)
     for seed in range(6):
         X, y = sample(n=200, seed=seed)
