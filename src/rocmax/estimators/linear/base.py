@@ -93,6 +93,8 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
     def _joined_scores(self, data: TrainingSet, w: Array) -> Array:
         """Return the training scores; those that determine the threshold, with ties joined."""
         scores = as_operator(data.X).matvec(w)
+        if not w.any():
+            return scores
         place = self._score_at_threshold(data, scores)
         if place is None:
             return join_ties(scores, product_error(data.X, w))
