@@ -181,13 +181,13 @@ class CertifiedRun:
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
 
-        With ``rough``, the line search uses a subsample if the sample is large.
+        With ``rough``, the line search uses a subsample and the Hessian half of the pairs if the sample is large.
         """
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
         thin = self.here.thinned(int(np.clip(_THIN * self.loss.n_samples, *_THIN_ROWS)))
-        pairs = self._pairs(thin)
+        pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.count_pairs()
         step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
@@ -256,11 +256,11 @@ class CertifiedRun:
         self._move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None) -> Pairs:
+    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
         if thin is None:
-            return self.loss.curvature(self.at.scores, self.n_pairs, self.width)
+            return self.loss.curvature(self.at.scores, count, self.width)
         rows, small = thin
-        pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
+        pairs = small.curvature(self.at.scores[rows], count, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
     def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
