@@ -1,7 +1,9 @@
 """Passes over the data of a certified fit above a true-positive rate, on the sets of ``solver_speed``.
 
-``min 1/2 |w|^2 + C R(w)`` with the tight loss, to a relative gap of 1e-3, for TPR >= 0.9 and for the corner TPR >= 0.5,
-FPR <= 0.1. Where the optimum is at zero weights, the fit has collapsed and the goal of 25 passes does not apply.
+``min 1/2 |w|^2 + C R(w)`` with the tight loss, for TPR >= 0.9 and for the corner TPR >= 0.5, FPR <= 0.1. Passes are
+counted up to a certified gap of 1e-3 times the objective, and up to the solver's own stop, where the gap is also at
+most 1e-3 times the decrease from zero weights. The goal of 25 passes is for the first. Where the optimum is at zero
+weights, the fit has collapsed and the goal does not apply.
 Figures are kept in ``results/tpr_floor_passes.jsonl``, so an interrupted run goes on where it stopped.
 """
 
@@ -54,16 +56,19 @@ def main() -> None:
         loss = PartialAUCTight(*window).bind(data.y)
         with threadpool_limits(1):
             result = SmoothedNewton(TOL, MAX_ITER).solve(as_operator(data.X), loss, SquaredL2(C))
-        return [result.trace[-1].passes, result.gap / result.objective, bool(np.linalg.norm(result.w) < DUST)]
+        reached = [entry.passes for entry in result.trace if entry.objective - entry.bound <= TOL * entry.objective]
+        zero = bool(np.linalg.norm(result.w) < DUST)
+        return [reached[0] if reached else None, result.trace[-1].passes, result.converged, zero]
 
     jobs = [(name, *corner, C) for name, corner, C in product(args.sets, CORNERS, (1.0, 100.0))]
     found, seconds = kept("tpr_floor_passes", jobs, work)
     lines = []
-    for (name, _, limit, floor, C), (passes, gap, zero) in found.items():
+    for (name, _, limit, floor, C), (passes, at_stop, converged, zero) in found.items():
         window = f"TPR >= {floor:g}" + (f", FPR <= {limit:g}" if limit < 1 else "")
-        verdict = "collapsed: w = 0" if zero else "PASS" if passes <= MOST_PASSES and gap <= TOL else "FAIL"
-        lines.append((name, window, f"{C:g}", str(passes), f"{gap:.1e}", verdict))
-    header = ("set", "window", "C", "passes", "gap", f"passes <= {MOST_PASSES}")
+        verdict = "collapsed: w = 0" if zero else "PASS" if passes is not None and passes <= MOST_PASSES else "FAIL"
+        shown = "not reached" if passes is None else str(passes)
+        lines.append((name, window, f"{C:g}", shown, f"{at_stop}" if converged else f"> {at_stop}", verdict))
+    header = ("set", "window", "C", "passes to 1e-3 of the objective", "passes at the stop", f"<= {MOST_PASSES}")
     publish("tpr_floor_passes", "Passes of a certified fit above a true-positive rate", [
         running_time(seconds), markdown(header, lines),
     ])  # fmt: skip

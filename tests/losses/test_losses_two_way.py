@@ -168,3 +168,58 @@ def test_sampled_curvature_is_that_of_the_smoothed_gradient(window, clumped):
     pairs = bound.curvature(scores, 20_000, width)
     found = pairs.weight @ (direction[pairs.first] - direction[pairs.second]) ** 2
     assert found == pytest.approx(wanted, rel=0.5)
+
+
+@pytest.mark.parametrize("window", [(0.0, 0.2, 0.0), (0.0, 1.0, 0.7), (0.0, 0.3, 0.4)])
+def test_local_curvature_is_the_sum_over_all_pairs_near_a_kink(window):
+    rng = np.random.default_rng(1)
+    y = rng.random(1500) < 0.4
+    scores = rng.standard_normal(y.size) + y
+    weight = np.where(rng.random(y.size) < 0.3, 0.01, rng.integers(1, 4, y.size))
+    directions = rng.standard_normal((y.size, 100))
+    bound, width = PartialAUCTight(*window).bind(y, weight), 0.4
+    # The shares in the selections, from their definition.
+    share = np.ones(y.size)
+    for rows, sign, size in ((y, -1.0, 1.0 - window[2]), (~y, 1.0, window[1])):
+        if size < 1:
+            share[rows] = soft_shares(sign * scores[rows], weight[rows], size * weight[rows].sum(), width)
+    taken = weight * share
+    norm = taken[y].sum() * taken[~y].sum()
+    margin = scores[y][:, None] - scores[~y] - 1.0
+    near = (np.abs(margin) <= width / 2) * np.outer(taken[y], taken[~y])
+    wanted = np.array([(near * np.subtract.outer(v[y], v[~y]) ** 2).sum() for v in directions.T]) / (width * norm)
+    for rows, others in ((y, ~y), (~y, y)):
+        band = rows & (share > 0) & (share < 1)
+        if band.any():
+            end = np.mean(scores[band][[scores[band].argmin(), scores[band].argmax()]])
+            sign = 1.0 if rows is y else -1.0
+            slope = taken[others][sign * (scores[others] - end) > -1.0].sum()
+            centred = directions[band] - np.average(directions[band], axis=0, weights=weight[band])
+            wanted += slope * (weight[band] @ centred**2) / (width * norm)
+    pairs = bound.local_curvature(scores, width)
+    found = pairs.weight @ (directions[pairs.first] - directions[pairs.second]) ** 2
+    np.testing.assert_allclose(found.mean(), wanted.mean(), rtol=0.03)
+    assert np.corrcoef(found, wanted)[0, 1] > 0.5
+    # No row close to a kink is left out, however small its weight.
+    i, j = np.nonzero(near)
+    assert np.isin(np.flatnonzero(y)[i], pairs.first).all()
+    assert np.isin(np.flatnonzero(~y)[j], np.concatenate([pairs.first, pairs.second])).all()
+
+
+def soft_shares(scores, weight, size, width):
+    """Shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of the given total weight, by bisection."""
+    low, high = scores.min() - width, scores.max() + width
+    for _ in range(100):
+        theta = (low + high) / 2
+        share = np.clip(0.5 + (scores - theta) / width, 0.0, 1.0)
+        low, high = (theta, high) if weight @ share > size else (low, theta)
+    return share
+
+
+def test_local_curvature_is_for_windows_that_start_at_zero():
+    y = np.arange(20) % 3 == 0
+    for loss in (PartialAUCTight(0.1, 0.5), PartialAUCStructural(0.0, 0.5)):
+        assert not loss.bind(y).has("local_curvature")
+    for loss in (PartialAUCTight(0.0, 0.5), PartialAUCTight(0.0, 1.0, 0.5)):
+        assert loss.bind(y).has("local_curvature")
+        assert loss.bind(y).binned(64).has("local_curvature")

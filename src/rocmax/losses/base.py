@@ -184,6 +184,17 @@ class BoundLoss(ABC):
         """
         return None
 
+    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows, for :meth:`local_curvature`; ``copies`` multiplies their weights."""
+        raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
+
+    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
+        """Sample the Hessian of the loss smoothed over ``width``, with pairs of every row close to a kink.
+
+        Unlike :meth:`curvature`, it represents rows of small weight that differ from all others.
+        """
+        raise TypeError(f"{type(self).__name__} does not implement a local curvature")
+
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
         raise TypeError(f"{type(self).__name__} does not implement Hessian products")
@@ -203,7 +214,8 @@ class BoundLoss(ABC):
     def has(self, method: str) -> bool:
         """Return whether this loss implements an optional method.
 
-        The methods are ``curvature``, ``gradient_and_curvature``, ``hessian_product`` and ``split``.
+        The methods are ``curvature``, ``gradient_and_curvature``, ``hessian_product``, ``local_curvature`` and
+        ``split``.
         """
         return getattr(type(self), method) is not getattr(BoundLoss, method)
 

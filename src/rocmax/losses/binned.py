@@ -124,8 +124,8 @@ class BoundBinned(BoundLoss):
         return self.at(scores).upper
 
     def has(self, method: str) -> bool:
-        """Return whether an optional method exists: only ``curvature``, if the exact loss has it."""
-        return method == "curvature" and self.base.has(method)
+        """Return whether an optional method exists: only those on the curvature of the exact loss, if it has them."""
+        return method in ("curvature", "local_curvature") and self.base.has(method)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample the Hessian of the exact loss."""
@@ -134,6 +134,10 @@ class BoundBinned(BoundLoss):
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows and the exact loss on these rows."""
         return self.base.thinned(size)
+
+    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the exact loss on some rows."""
+        return self.base.on_rows(rows, copies)
 
     def finer(self) -> BoundLoss:
         """Return the loss with four times as many bins; the exact loss if there would be too many."""

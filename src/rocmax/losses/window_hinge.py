@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array, Index
 from rocmax._window import window_end
+from rocmax.losses._local_pairs import pairs_near_kink, pairs_of_band
 from rocmax.losses._lowest import LowestPositives, Selected
 from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, systematic
 from rocmax.losses.base import BoundLoss, Pairs
@@ -153,6 +154,37 @@ class BoundConvex(_WindowBound):
             parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
         return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
+    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
+        """Return pairs for every row within half a width of a kink, for a window that starts at 0."""
+        s = self._checked(scores)
+        near = self._ascending(s, self.lowest.select(s, width))
+        pos = s[near.rows]
+        pieces = self._cut(s, width)
+        inside = pieces.window_row_weights()
+        parts = pairs_near_kink(near, pos - 1.0, Selected(pieces.rows, inside, 0.0), pieces.row_score, width / 2)
+        parts = [part._replace(weight=part.weight / self.norm) for part in parts]
+        if self.b < self.n:
+            end = float(pieces.score[pieces.stop - 1]) + width / 2
+            parts.append(self._band(s, self.negative, end, self._slope_at_end(near, pos, end), width / 2))
+        if self.lowest.is_part:
+            end = float(pos[-1]) - width / 2
+            slope = float(inside[pieces.row_score > end - 1.0].sum())
+            parts.append(self._band(s, self.positive, end, slope, width / 2))
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _band(self, s: Array, rows: Index, end: float, slope: float, half: float) -> Pairs:
+        """Return pairs of every row of one class in the band around the end of its selection."""
+        inside = self._in_band(s, rows, end, half)
+        return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
+
+    def has(self, method: str) -> bool:
+        """Return whether this loss implements an optional method; one is for windows that start at 0."""
+        return super().has(method) and not (method == "local_curvature" and (self.a > 0 or self.beyond))
+
+    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows."""
+        return self._on(~self.is_negative[rows], self.weight[rows] * copies)
+
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
         narrow = self.b < 0.05 * self.n or self.lowest.size < 0.05 * self.m
@@ -239,13 +271,10 @@ class BoundConvex(_WindowBound):
         added. ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
         """
         wide, soft = halves
-        distance = np.abs(s[rows] - end)
-        # The last row of the selection is at the edge: rounding must not decide whether it is inside.
-        edge = soft * (1 + 1e-9) + 8 * np.finfo(np.float64).eps * abs(end)
-        inside = rows[distance <= edge] if soft > 0 else rows[:0]
+        inside = self._in_band(s, rows, end, soft) if soft > 0 else rows[:0]
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(s, inside, slope, soft, count)]
-        around = rows[distance < wide]
+        around = rows[np.abs(s[rows] - end) < wide]
         if inside.size < _FEW_INSIDE:
             return [self._band_pairs(s, around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
@@ -253,6 +282,15 @@ class BoundConvex(_WindowBound):
         share = 1.0 - rest * min(1.0, density[0] / density[1])
         pairs = self._band_pairs(s, inside, slope, soft, count), self._band_pairs(s, around, slope, wide, count)
         return [part._replace(weight=part.weight * each) for part, each in zip(pairs, (share, rest), strict=True)]
+
+    @staticmethod
+    def _in_band(s: Array, rows: Index, end: float, half: float) -> Index:
+        """Return the rows with scores within ``half`` of ``end``.
+
+        The last row of a soft selection is at the edge: rounding must not decide whether it is inside.
+        """
+        edge = half * (1 + 1e-9) + 8 * np.finfo(np.float64).eps * abs(end)
+        return rows[np.abs(s[rows] - end) <= edge]
 
     def _band_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
         """Sample pairs of rows of one class in a band around the end of its selection."""

@@ -173,7 +173,7 @@ class CertifiedRun:
             return
         self.slack, self.width = slack, width
         if not width:
-            self.width = _SOFT * _spread(self.at.scores)
+            self.width = _SOFT * spread(self.at.scores)
             for _ in range(3):
                 self._adapt_width(self._smoothing_error())
         self.rise, self.coefficients = self._minorant(self.here, self.width)
@@ -189,7 +189,7 @@ class CertifiedRun:
         thin = self.here.thinned(int(np.clip(_THIN * self.loss.n_samples, *_THIN_ROWS)))
         pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.count_pairs()
-        step = _newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
+        step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
@@ -197,12 +197,12 @@ class CertifiedRun:
             if thin is not None and (rough or not self.loss.exact):
                 t = self._rough_search(*thin, step, along, slope)
             else:
-                t = self._search(step, along, slope, self.width, rtol=0.1, largest=np.inf, max_evals=12)
-            self._move(step, t)
+                t = self.search(step, along, slope, self.width)
+            self.move(step, t)
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
-                self.width = _SOFT * _spread(self.at.scores)
+                self.width = _SOFT * spread(self.at.scores)
             elif self.best.w.any():
                 self._adapt_width(self._smoothing_error())
             else:
@@ -236,7 +236,7 @@ class CertifiedRun:
         if error > self.slack * self.unit / self.C:
             self._adapt_width(error)
         else:
-            self.width = max(self.width, _SOFT * _spread(self.at.scores))
+            self.width = max(self.width, _SOFT * spread(self.at.scores))
 
     def cutting_plane_step(self) -> None:
         """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
@@ -248,12 +248,12 @@ class CertifiedRun:
         slope = float(self.at.w @ step + self.C * (coefficients @ along))
         start, t = self.at, 0.0
         if slope < 0:
-            t = self._search(step, along, slope, 0.0, rtol=0.1, largest=1.0, max_evals=25)
-            self._move(step, t)
+            t = self.search(step, along, slope, 0.0, largest=1.0, max_evals=25)
+            self.move(step, t)
         self.at = start
         t += 0.1 * (1.0 - t)
         self.here = self.loss.at(start.scores + t * along)
-        self._move(step, t)
+        self.move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
     def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
@@ -290,26 +290,27 @@ class CertifiedRun:
         self.here = self.loss.at(self.at.scores + along)
         return t
 
-    def _search(
+    def search(
         self,
         step: Array,
         along: Array,
         slope: float,
         width: float,
         *,
-        rtol: float,
-        largest: float,
-        max_evals: int,
+        largest: float = np.inf,
+        max_evals: int = 12,
+        offset: Array | float = 0.0,
     ) -> float:
+        """Return a step size at which the slope is close to zero; ``offset`` is added to the scores."""
         linear, quadratic = float(self.at.w @ step), float(step @ step)
 
         def slope_at(t: float) -> float:
-            self.here = self.loss.at(self.at.scores + t * along)
+            self.here = self.loss.at(self.at.scores + t * along + offset)
             return linear + t * quadratic + self.C * self.here.slope(width, along)
 
-        return find_zero(slope_at, slope, rtol=rtol, largest=largest, max_evals=max_evals)
+        return find_zero(slope_at, slope, rtol=0.1, largest=largest, max_evals=max_evals)
 
-    def _move(self, step: Array, t: float) -> None:
+    def move(self, step: Array, t: float) -> None:
         """Take a step to the point whose loss is :attr:`here`."""
         w = self.at.w + t * step
         self._moves += 1
@@ -335,13 +336,13 @@ class CertifiedRun:
         return cuts._replace(offset=cuts.offset + self.origin.value)
 
 
-def _spread(scores: Any) -> float:
+def spread(scores: Any) -> float:
     """Return the standard deviation of scores; of a part of them if they are a long array."""
     every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
     return float(np.std(scores if every == 1 else scores[::every]))
 
 
-def _newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
+def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
     """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
     if pairs.weight.size == 0:
         return -gradient
