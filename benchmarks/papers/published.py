@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
-from benchmarks.peers.partial_auc import load, load_or_say
+from benchmarks._shared.tables import load, load_or_say
 from rocmax import PartialAUCClassifier
 from rocmax.metrics import partial_auc_score
 

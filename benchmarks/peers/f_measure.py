@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from benchmarks._shared.results import markdown, publish
-from benchmarks.peers.partial_auc import SETS, load_or_say, split
+from benchmarks._shared.tables import SETS, load_or_say, split
 from rocmax import FBetaClassifier
 
 CELLS = Path(__file__).resolve().parents[1] / "results" / "f_measure.jsonl"

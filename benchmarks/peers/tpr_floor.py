@@ -29,15 +29,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._shared.kept import forget, kept, running_time
 from benchmarks._shared.results import markdown, publish
+from benchmarks._shared.tables import Rows, large_test, load_or_say
 from benchmarks.peers.partial_auc import (
     FORMS,
     FRESH_SEEDS,
     SECOND_LOOK,
     WIDE,
     Count,
-    Rows,
-    large_test,
-    load_or_say,
 )
 from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer, partial_auc_score
@@ -220,7 +218,7 @@ def section(found: Found, corner: Corner, rows: int) -> list[str]:
 
 
 def second_look(found: Found, rows: int) -> list[str]:
-    """Return the comparison with the rivals that are clearly ahead, on other splits."""
+    """Compare auto with those that are clearly ahead of it again, on other splits."""
     lines = []
     for name, corner, rival in clearly_behind(found, rows):
         looks = [scores_of(found, name, corner, rows, ("auto", rival.method), s) for s in (range(SEEDS), FRESH_SEEDS)]

@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from benchmarks._shared.data import standardise, synthetic
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import cpu_time, interleaved, markdown, publish
+from benchmarks._shared.tables import load, load_or_say
 from benchmarks.papers.published import TARGETS
-from benchmarks.peers.partial_auc import load, load_or_say
 from benchmarks.solvers.scale_speed import shifted
 from rocmax import PartialAUCClassifier, PartialAUCClassifierCV
 

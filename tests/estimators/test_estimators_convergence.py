@@ -106,7 +106,9 @@ def test_a_remedy_is_one_that_the_estimator_has(model):
     X, y = np.ones((20, 2)), np.arange(20) % 2
     for message in {str(w.message) for w in warned(fresh(model), X, y)}:
         for loss in re.findall(r'loss="(\w+)"', message):
-            warned(fresh(model, loss=loss), *sample())
+            other = fresh(model, loss=loss)
+            warned(other, *sample())
+            assert np.isfinite(other.coef_).all()
 
 
 # Unconverged.

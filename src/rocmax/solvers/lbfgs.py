@@ -47,31 +47,12 @@ class LBFGS(Parameters):
         require("LBFGS", loss, penalty, (SquaredL2, Unpenalized))
         if w0 is None or not np.any(w0):
             raise ValueError("w0 of LBFGS must not be zero, where a bounded loss is flat; got zero weights or None")
-        op, trace = CountingOperator(operator), list[Progress]()
-        start = np.asarray(w0, dtype=np.float64)
-        best: tuple[float, Array] = (np.inf, start)
-        # SciPy's tolerance is relative only for objectives above 1, so the objective is divided by its value at the
-        # start. The first step has length 1; the weights are scaled so that this is a tenth of the norm of the start,
-        # to stay near the same local minimum.
-        size = 0.1 * float(np.linalg.norm(start))
-        first = loss.value_and_gradient(op.matvec(start))
-        unit, at_start = penalty.value(start) + penalty.C * first[0] or 1.0, [first]
-        del first
-
-        def objective(v: Array) -> tuple[float, Array]:
-            nonlocal best
-            w = size * v
-            # SciPy evaluates the start first.
-            value, coefficients = at_start.pop() if at_start else loss.value_and_gradient(op.matvec(w))
-            total = penalty.value(w) + penalty.C * value
-            if total < best[0]:
-                best = (total, w)
-            return total / unit, (penalty.gradient(w) + penalty.C * op.rmatvec(coefficients)) * (size / unit)
-
+        goal = _Scaled(CountingOperator(operator), loss, penalty, np.asarray(w0, dtype=np.float64))
+        trace: list[Progress] = []
         stopped: list[StopIteration] = []
 
         def note(_: Array) -> None:
-            trace.append(Progress(best[0], np.nan, op.passes))
+            trace.append(Progress(goal.best[0], np.nan, goal.operator.passes))
             try:
                 if callback is not None:
                     callback(trace[-1])
@@ -81,14 +62,43 @@ class LBFGS(Parameters):
                 raise
 
         options = {"maxiter": self.max_iter, "ftol": self.tol, "gtol": 0.0}
-        run = minimize(objective, start / size, jac=True, method="L-BFGS-B", callback=note, options=options)
+        run = minimize(goal, goal.best[1] / goal.size, jac=True, method="L-BFGS-B", callback=note, options=options)
         if stopped:
             raise stopped[0]
         if not trace:
-            note(best[1])
-        return self._result(*best, run.nit < self.max_iter, trace)
+            note(goal.best[1])
+        return self._result(*goal.best, run.nit < self.max_iter, trace)
 
     def _result(self, objective: float, w: Array, converged: bool, trace: list[Progress]) -> Result:
         state = "ended" if converged else "did not reach its tolerance: raise max_iter or tol;"
         message = f"LBFGS {state} at objective {objective:.6g} after {len(trace)} iterations, tol={self.tol:g}"
         return Result(w, objective, np.nan, len(trace), converged, message, trace)
+
+
+class _Scaled:
+    """Objective in other units, and the best point so far.
+
+    SciPy's tolerance is relative only for objectives above 1, so the objective is divided by its value at the start,
+    which SciPy evaluates first. The first step has length 1; the weights are scaled so that this is a tenth of the norm
+    of the start, to stay near the same local minimum.
+    """
+
+    def __init__(
+        self, operator: CountingOperator, loss: BoundLoss, penalty: SquaredL2 | Unpenalized, start: Array
+    ) -> None:
+        self.operator, self._loss, self._penalty = operator, loss, penalty
+        self.size = 0.1 * float(np.linalg.norm(start))
+        self._unit: float | None = None
+        self.best: tuple[float, Array] = (np.inf, start)
+
+    def __call__(self, v: Array) -> tuple[float, Array]:
+        """Return value and gradient for the weights ``v`` in units of ``size``."""
+        w, C = self.size * v, self._penalty.C
+        value, coefficients = self._loss.value_and_gradient(self.operator.matvec(w))
+        total = self._penalty.value(w) + C * value
+        if total < self.best[0]:
+            self.best = (total, w)
+        if self._unit is None:
+            self._unit = total or 1.0
+        gradient = self._penalty.gradient(w) + C * self.operator.rmatvec(coefficients)
+        return total / self._unit, gradient * (self.size / self._unit)
