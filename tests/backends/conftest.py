@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from multiprocessing import forkserver
 
 import numpy as np
@@ -43,6 +44,19 @@ def client(cluster):
 @pytest.fixture(scope="session")
 def rows():
     return overlapping_rows(6000)
+
+
+@pytest.fixture
+def slow_rows(rows):
+    """The rows as dask arrays of six partitions that take some time to load."""
+    da = pytest.importorskip("dask.array")
+
+    def slow(part):
+        time.sleep(0.4)
+        return part
+
+    X, y = rows
+    return da.from_array(X, chunks=(1000, 6)).map_blocks(slow, dtype=float), da.from_array(y, chunks=1000)
 
 
 @pytest.fixture(scope="session")

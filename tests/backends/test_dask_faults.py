@@ -74,18 +74,10 @@ def test_three_lost_workers_do_not_change_the_result(cluster, client, files, mon
     assert found.n_rounds_ == expected.n_rounds_
 
 
-def test_a_worker_lost_while_partitions_are_loaded(cluster, client, rows):
-    X, y = rows
-
-    def slow(part):
-        time.sleep(0.3)
-        return part
-
-    features = da.from_array(X, chunks=(1000, 6)).map_blocks(slow, dtype=float)
-    labels = da.from_array(y, chunks=1000)
-    expected = DaskAUCClassifier().fit(features, labels).objective_
+def test_a_worker_lost_while_partitions_are_loaded(cluster, client, slow_rows):
+    expected = DaskAUCClassifier().fit(*slow_rows).objective_
     kill_one(cluster, 0.5)
-    assert DaskAUCClassifier().fit(features, labels).objective_ == pytest.approx(expected, rel=1e-9)
+    assert DaskAUCClassifier().fit(*slow_rows).objective_ == pytest.approx(expected, rel=1e-9)
 
 
 def test_partitions_move_to_a_worker_that_arrives(client, files, monkeypatch):

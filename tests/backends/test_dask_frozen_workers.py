@@ -15,7 +15,6 @@ import pytest
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
-import dask.array as da  # noqa: E402  # after the check that dask is there
 
 from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier  # noqa: E402
 from rocmax.backends.dask import cluster as cluster_module  # noqa: E402
@@ -111,22 +110,14 @@ def test_a_frozen_worker_is_replaced(files, monkeypatch, model):
         client.wait_for_workers(2, timeout=60)
 
 
-def test_a_worker_frozen_while_it_loads_a_partition(rows):
-    X, y = rows
-
-    def slow(part):
-        time.sleep(0.5)
-        return part
-
-    features = da.from_array(X, chunks=(1000, 6)).map_blocks(slow, dtype=float)
-    labels = da.from_array(y, chunks=1000)
+def test_a_worker_frozen_while_it_loads_a_partition(slow_rows):
     with scheduler(1) as client, worker_process(client) as (process, address):
         timer = threading.Timer(0.7, os.kill, (process.pid, signal.SIGSTOP))
         timer.start()
         with pytest.warns(RuntimeWarning, match=f"from the worker {address}"):
-            found = DaskAUCClassifier(client=client, timeout=5.0).fit(features, labels)
+            found = DaskAUCClassifier(client=client, timeout=5.0).fit(*slow_rows)
         timer.join()
-        expected = DaskAUCClassifier(client=client).fit(features, labels)
+        expected = DaskAUCClassifier(client=client).fit(*slow_rows)
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
 
 

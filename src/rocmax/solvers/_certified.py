@@ -299,13 +299,14 @@ class CertifiedRun:
         *,
         largest: float = np.inf,
         max_evals: int = 12,
-        offset: Array | float = 0.0,
+        start: Array | None = None,
     ) -> float:
-        """Return a step size at which the slope is close to zero; ``offset`` is added to the scores."""
+        """Return a step size at which the slope is close to zero, from the current scores or from ``start``."""
+        scores = self.at.scores if start is None else start
         linear, quadratic = float(self.at.w @ step), float(step @ step)
 
         def slope_at(t: float) -> float:
-            self.here = self.loss.at(self.at.scores + t * along + offset)
+            self.here = self.loss.at(scores + t * along)
             return linear + t * quadratic + self.C * self.here.slope(width, along)
 
         return find_zero(slope_at, slope, rtol=0.1, largest=largest, max_evals=max_evals)

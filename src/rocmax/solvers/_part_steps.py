@@ -94,7 +94,7 @@ class PartSteps:
         slope = float(run.at.w @ step + run.C * (run.coefficients @ along))
         self._possible = slope < 0
         if self._possible:
-            t = run.search(step, along, slope, run.width, offset=run.width * self._offset)
+            t = run.search(step, along, slope, run.width, start=run.at.scores + run.width * self._offset)
             run.here = run.loss.at(run.at.scores + t * along)
             run.move(step, t)
             self._take_cut()
