@@ -91,7 +91,7 @@ def early(monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_optimum_and_certificate(early, case, C, weighted):
     _, y, weight = sample(1, 80, weighted=weighted)
-    X = np.random.default_rng(2).standard_normal((80, 3)) + 1.3 * y[:, None]
+    X = np.random.default_rng(2).standard_normal((80, 3)) + 2.0 * y[:, None]
     found = case.optimum(X, y, C, weight)
     above = case.objective(found.w, X, y, C, weight)
     for form in (np.asarray, sparse.csr_array):
