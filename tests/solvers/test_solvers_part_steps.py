@@ -71,7 +71,14 @@ def test_leverage_of_a_feature_that_the_sample_of_rows_does_not_show_is_large():
 @pytest.fixture
 def early(monkeypatch):
     """Begin with the first iteration, also on small samples, with a part of a third of the rows."""
-    for name, value in {"_MIN_ROWS": 0, "_AFTER": 1, "_FAR": 0.0, "_SHARE": 0.3, "_LEAST": 20}.items():
+    for name, value in {
+        "_MIN_ROWS": 0,
+        "_AFTER": 1,
+        "_FAR": 0.0,
+        "_SHARE": 0.3,
+        "_LEAST": 20,
+        "_INNER_ITERATIONS": 10,
+    }.items():
         monkeypatch.setattr(_part_steps, name, value)
     taken = []
     step = _part_steps.PartSteps.step
