@@ -28,11 +28,11 @@ import numpy as np
 import pandas as pd
 import xgboost
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from benchmarks._shared.data import data_directory
 from benchmarks._shared.results import markdown, publish
+from benchmarks._shared.tables import load as load_numbers
 from rocmax import BoostedClassifier
 from rocmax.metrics import partial_auc_score
 
@@ -58,22 +58,7 @@ TEST_ROWS = 20_000
 
 def load(name: str) -> tuple[Any, np.ndarray] | None:
     """Return the columns and labels of a set, or None if its file is absent; ``set:class`` picks a positive class."""
-    if name in TABLES:
-        return load_table(name)
-    base, _, positive = name.partition(":")
-    path = data_directory() / f"{base}.npz"
-    if not path.exists():
-        return None
-    with np.load(path) as z:
-        if "X" in z.files:
-            X = z["X"].astype(np.float64)
-        else:
-            X = sparse.csr_array((z["data"], z["indices"], z["indptr"]), shape=tuple(z["shape"])).toarray()
-            X = X.astype(np.float64)
-        if not positive:
-            return X, z["y"].astype(int)
-        label = int(positive) if positive.isdigit() else ord(positive) - ord("A") + 1
-        return X, (z["label"] == label).astype(int)
+    return load_table(name) if name in TABLES else load_numbers(name)
 
 
 def load_table(name: str) -> tuple[pd.DataFrame, np.ndarray] | None:
