@@ -1,20 +1,23 @@
 """Sorted negatives in a window of false-positive rates.
 
-This module implements the rule for ties: tied negatives form one block, and the coefficient of a block is shared among
-its members in proportion to their weights. As a result, no result depends on the order of the examples, and a row of
-weight two is equivalent to two rows.
+This module implements the rule for ties: tied negatives share their places in the window in proportion to their
+weights. As a result, no result depends on the order of the examples, and a row of weight two is equivalent to two rows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from rocmax._typing import Array, Bools, Index
 from rocmax.losses.base import Pairs
+
+# Margin for the rank of a score in a part of the rows, in standard errors.
+_ERRORS = 2.5
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Pieces:
     rows, row_score, row_weight : ndarray
         Rows of negatives in descending order of score, their scores and weights.
     row_block : ndarray of int or None
-        The block of ties of each row; None if there are no ties, so that each row is a block.
+        The block of ties of each row; None if each row is a block.
     block_weight : ndarray
         Weight of each block.
     score, weight : ndarray
@@ -54,8 +57,9 @@ class Pieces:
         """Return the score about which moments are computed, to avoid cancellation for large scores."""
         return float(self.score[0])
 
+    @cached_property
     def cumulated(self) -> tuple[Array, Array]:
-        """Return prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
+        """Prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
         return prefix(self.weight), prefix(self.weight * (self.score - self.origin))
 
     def count_above(self, threshold: Array, first: int = 0, last: int | None = None) -> Index:
@@ -64,11 +68,14 @@ class Pieces:
 
     def row_coefficients(self, piece_coefficient: Array) -> Array:
         """Share the coefficients of the pieces among the rows they came from."""
-        per_block = np.zeros(self.block_weight.size)
-        if self.block is None:
-            per_block[: piece_coefficient.size] = piece_coefficient
+        n_blocks = self.block_weight.size
+        if self.block is not None:
+            per_block = np.bincount(self.block, piece_coefficient, minlength=n_blocks).astype(np.float64, copy=False)
+        elif piece_coefficient.size == n_blocks:
+            per_block = piece_coefficient
         else:
-            per_block += np.bincount(self.block, piece_coefficient, minlength=per_block.size)
+            per_block = np.zeros(n_blocks)
+            per_block[: piece_coefficient.size] = piece_coefficient
         if self.row_block is None:
             return per_block
         return (per_block / self.block_weight)[self.row_block] * self.row_weight
@@ -88,7 +95,7 @@ def prefix(values: Array) -> Array:
     """Return prefix sums with a leading zero."""
     sums = np.empty(values.size + 1)
     sums[0] = 0.0
-    np.cumsum(values, out=sums[1:])
+    np.add.accumulate(values, out=sums[1:])
     return sums
 
 
@@ -101,7 +108,8 @@ def soft_rank(rank: Array, b: float) -> Array:
 def charged(ends: Index, weight: Array, size: int) -> Array:
     """Return the sum of ``weight`` over the positives whose range ``0:ends`` contains each position below ``size``."""
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
-    return np.cumsum(ending[::-1])[::-1][1:]
+    result: Array = np.add.accumulate(ending[::-1])[-2::-1]
+    return result
 
 
 class Ranked(Protocol):
@@ -128,7 +136,16 @@ class Ranked(Protocol):
         """Total weight of the class."""
 
 
-def cut(scores: Array, sample: Ranked, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
+def cut(
+    scores: Array,
+    sample: Ranked,
+    start: float,
+    stop: float,
+    *,
+    width: float = 0.0,
+    rest: bool = False,
+    merge_ties: bool = False,
+) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
     Parameters
@@ -144,45 +161,68 @@ def cut(scores: Array, sample: Ranked, start: float, stop: float, *, width: floa
         ``clip(1/2 + (z - theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``.
     rest : bool
         Whether to include the pieces beyond ``stop``.
+    merge_ties : bool
+        Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
     """
     full = stop >= sample.n * (1 - 1e-12)
-    rows = sample.negative if rest or full else _top(scores, sample, stop, width)
-    rows = rows[np.argsort(-scores[rows])]
-    row_score, row_weight = scores[rows], sample.weight[rows]
-    new = row_score[1:] != row_score[:-1]
-    if new.all():
-        row_block, score, block_weight = None, row_score, row_weight
-    else:
-        first = np.flatnonzero(np.concatenate([[True], new]))
-        row_block = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
-        score, block_weight = row_score[first], np.add.reduceat(row_weight, first)
-
+    rows = _descending(scores, sample.negative) if rest or full else _top(scores, sample, stop, width)
+    row_score, row_weight, row_block = scores[rows], sample.weight[rows], None
+    score, weight = row_score, row_weight
+    if merge_ties:
+        row_block, score, weight = _blocks(row_score, row_weight)
     if full:
-        inside = block_weight
-    elif width > 1e-12 * max(
-        abs(score[0]), abs(score[-1])
-    ):  # below this width, a soft end equals a hard end up to rounding error
-        inside = block_weight * _soft_share(score, block_weight, stop, width)
-    else:
-        inside = np.clip(stop - prefix(block_weight)[:-1], 0.0, block_weight)
-    # Shares decrease with the score, so the blocks inside the window come first.
+        inside = weight
+    elif width > 1e-12 * max(abs(score[0]), abs(score[-1])):
+        inside = weight * _soft_share(score, weight, stop, width)
+    else:  # with less width, a soft end equals a hard end up to rounding error
+        inside = _first(score, weight, stop)
+    # Shares decrease with the score, so the pieces inside the window come first.
     size = int(np.count_nonzero(inside))
     block, share, n_start = None, inside[:size], 0
     if start > 0:
-        block, share, n_start = _split(share, start)
+        block, share, n_start = _split(score[:size], share, start)
     n_stop = share.size
     if rest:
-        outside = block_weight - inside
+        outside = weight - inside
         tail = np.flatnonzero(outside)
         block = np.concatenate([np.arange(size) if block is None else block, tail])
         share = np.concatenate([share, outside[tail]])
+    elif not merge_ties:
+        rows, row_score, row_weight, weight = (column[:size] for column in (rows, row_score, row_weight, weight))
     piece_score = score[:size] if block is None else score[block]
-    return Pieces(rows, row_score, row_weight, row_block, block_weight, piece_score, share, block, n_start, n_stop)
+    return Pieces(rows, row_score, row_weight, row_block, weight, piece_score, share, block, n_start, n_stop)
 
 
-def _split(weight: Array, at: float) -> tuple[Index, Array, int]:
-    """Split the block that contains the rank ``at``; return blocks, weights and the number of pieces before it."""
-    left = np.clip(at - prefix(weight)[:-1], 0.0, weight)
+def _descending(scores: Array, rows: Index) -> Index:
+    """Return rows in descending order of score."""
+    result: Index = rows[np.argsort(-scores[rows])]
+    return result
+
+
+def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
+    """Return the block of ties of each of the sorted rows, and scores and weights of the blocks."""
+    is_first = np.ones(score.size, dtype=bool)
+    np.not_equal(score[1:], score[:-1], out=is_first[1:])
+    if is_first.all():
+        return None, score, weight
+    first = np.flatnonzero(is_first)
+    return np.cumsum(is_first) - 1, score[first], np.add.reduceat(weight, first)
+
+
+def _first(score: Array, weight: Array, stop: float) -> Array:
+    """Return the part of the weight of each of the sorted rows up to the rank ``stop``, which ties share."""
+    total = prefix(weight)
+    last = min(int(np.searchsorted(total[1:], stop)), score.size - 1)
+    low, high = (int(np.searchsorted(-score, -score[last], side=side)) for side in ("left", "right"))
+    inside = np.zeros(score.size)
+    inside[:low] = weight[:low]
+    inside[low:high] = weight[low:high] * min(1.0, (stop - total[low]) / (total[high] - total[low]))
+    return inside
+
+
+def _split(score: Array, weight: Array, at: float) -> tuple[Index, Array, int]:
+    """Split the pieces that contain the rank ``at``; return places, weights and the number of pieces before it."""
+    left = _first(score, weight, at)
     before, after = np.flatnonzero(left), np.flatnonzero(weight - left)
     block = np.concatenate([before, after])
     return block, np.concatenate([left[before], (weight - left)[after]]), before.size
@@ -238,23 +278,40 @@ def no_pairs() -> Pairs:
 
 
 def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
-    """Return all negatives that can lie inside ``stop``, including ties at the end.
+    """Return all negatives that can lie inside ``stop``, including ties at the end, in descending order of score.
 
-    A partition finds the lowest relevant score, so only the negatives above it are sorted.
+    Only the negatives above some score are sorted: at first that of a lower rank in a part of the rows, which is
+    probably below the end of the window, then that of the least number of rows that can reach ``stop``.
     """
-    candidates = np.where(sample.is_negative, scores, -np.inf)
     size = sample.n_negative
     k = min(size, math.ceil(stop * size / sample.n))
+    lowest = _below_rank(scores, sample.is_negative, k / size)
     while True:
-        candidates.partition(candidates.size - k)
-        end = candidates[candidates.size - k]
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
-        rows = np.flatnonzero(scores >= end - width)
-        rows = rows[sample.is_negative[rows]]
-        if k == size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
-            result: Index = rows
-            return result
+        near = scores >= lowest - width
+        near &= sample.is_negative
+        rows = _descending(scores, np.flatnonzero(near))
+        above = rows[: np.searchsorted(-scores[rows], -lowest, side="right")]
+        if lowest == -np.inf or sample.weight[above].sum() >= stop:
+            return rows
+        lowest = -np.inf if k == size else _of_rank(scores[sample.is_negative], k)
         k = min(size, 2 * k)
+
+
+def _of_rank(values: Array, k: int) -> float:
+    """Return the k-th largest value; ``values`` are reordered."""
+    values.partition(values.size - k)
+    return float(values[values.size - k])
+
+
+def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
+    """Return a score that is probably exceeded by slightly more than a share of the members, from a part of them."""
+    step = max(1, int(np.cbrt(scores.size) / 3))
+    part = scores[::step][is_member[::step]]
+    if step > 1:
+        share += _ERRORS * math.sqrt(share / max(part.size, 1))
+    k = math.ceil(share * part.size)
+    return _of_rank(part, k) if k < part.size else -math.inf
 
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:

@@ -38,18 +38,15 @@ class _WindowBound(BoundLoss):
         ``charges`` contains pairs of ``end`` and a weight, each an array over ``rows`` of the selected positives; all
         others are paired with the whole window.
         """
-        count = prefix(pieces.weight)
-        coefficient = selected.weight * (count[pieces.stop] - count[first])
-        coefficient[rows] = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
-        reached = np.sum([charged(end, weight, pieces.score.size) for end, weight in charges], axis=0)
+        count = pieces.cumulated[0]
+        coefficient = selected.weight * ((count[pieces.stop] - count[first]) / -self.norm)
+        coefficient[rows] = sum(weight * (count[end] - count[first]) for end, weight in charges) / -self.norm
+        reached = sum(charged(end, weight, pieces.score.size) for end, weight in charges)
         reached[: pieces.stop] += selected.total - float(selected.weight[rows].sum())
         reached[:first] = 0.0
-        return self._scatter(
-            selected.rows,
-            coefficient / -self.norm,
-            pieces.rows,
-            pieces.row_coefficients(reached * pieces.weight / self.norm),
-        )
+        reached *= pieces.weight
+        reached /= self.norm
+        return self._scatter(selected.rows, coefficient, pieces.rows, pieces.row_coefficients(reached))
 
 
 class BoundConvex(_WindowBound):
@@ -89,17 +86,16 @@ class BoundConvex(_WindowBound):
         rows, limit = self._searched(pos, pieces)
         late, early, share, value = self._ranks(pos[rows], pieces, width)
         weight = selected.weight[rows]
-        charges = [(late, weight * share)]
-        if pieces.start:
-            charges.append((early, weight * (1.0 - share)))
+        charges = [(late, weight * share), (early, weight * (1.0 - share))] if pieces.start else [(late, weight)]
         total = float(weight @ value)
         if rows.size < pos.size:
             # For the other positives the maximum is at the end of the window and linear in their scores.
-            count, moment = pieces.cumulated()
-            others = selected.total - float(weight.sum())
-            scores_sum = float(selected.weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
+            count, moment = pieces.cumulated
+            searched = float(weight.sum())
+            others, limit = selected.total - searched, limit - pieces.origin
+            scores_sum = float(selected.weight @ np.minimum(pos - pieces.origin, limit)) - searched * limit
             total += others * (moment[pieces.stop] - count[pieces.start])
-            total -= (scores_sum - others * (pieces.origin + 1.0)) * count[pieces.stop]
+            total -= (scores_sum - others) * count[pieces.stop]
         return float(total) / self.norm, self._charge(pieces, selected, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
@@ -108,7 +104,7 @@ class BoundConvex(_WindowBound):
         For a low-scored positive, all negatives in the window contribute and no search is needed; with a small window
         this is the case for most positives. Searches for sorted keys are several times faster.
         """
-        if self.beyond or pieces.weight.size == 1:
+        if self.beyond:
             return np.argsort(pos), -np.inf
         margin = 0.0 if pieces.start else 1.0
         limit = float(pieces.score[pieces.stop - 1]) + margin
@@ -182,7 +178,7 @@ class BoundConvex(_WindowBound):
         the last negative with a positive contribution. The candidates inside and right of the window coincide at its
         end, so only the choice between them and the candidate left of the window is smoothed.
         """
-        count, moment = pieces.cumulated()
+        count, moment = pieces.cumulated
         from_origin = pos - pieces.origin
         start, stop = pieces.start, pieces.stop
         late = pieces.count_above(pos - 1.0, start, stop)
@@ -192,7 +188,7 @@ class BoundConvex(_WindowBound):
             right_value = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
             late, value = np.where(right_value > value, rank, late), np.maximum(value, right_value)
         if not start:
-            return late, np.zeros_like(late), np.ones(pos.size), value
+            return late, np.zeros(late.size, dtype=np.intp), np.ones(pos.size), value
         early = pieces.count_above(pos, 0, start)
         early_value = moment[early] - from_origin * count[early]
         gain = value - early_value
@@ -300,7 +296,7 @@ class BoundHinge(_WindowBound):
         selected = self.lowest.select(s)
         pos = s[selected.rows]
         pieces = cut(s, self, self.a, self.b)
-        count, moment = pieces.cumulated()
+        count, moment = pieces.cumulated
         order = np.argsort(pos)
         pos, weight, first = pos[order], selected.weight[order], pieces.start
         end = pieces.count_above(pos - 1.0, first, pieces.stop)

@@ -329,7 +329,7 @@ class BoundWindowPairs(BoundLoss):
     def _pieces(self, s: Array, width: float) -> Pieces:
         if not self.loss.soft_tail:
             return cut(s, self, self.a, self.b, width=width)
-        pieces = cut(s, self, 0.0, self.n)
+        pieces = cut(s, self, 0.0, self.n, merge_ties=True)
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
 
 
