@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -165,11 +165,9 @@ def cut(
         Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
     """
     full = stop >= sample.n * (1 - 1e-12)
-    rows = _descending(scores, sample.negative) if rest or full else _top(scores, sample, stop, width)
-    row_score, row_weight, row_block = scores[rows], sample.weight[rows], None
-    score, weight = row_score, row_weight
-    if merge_ties:
-        row_block, score, weight = _blocks(row_score, row_weight)
+    ranked = _descending(scores, sample, sample.negative) if rest or full else _top(scores, sample, stop, width)
+    rows, row_score, row_weight = ranked
+    row_block, score, weight = _blocks(row_score, row_weight) if merge_ties else (None, row_score, row_weight)
     if full:
         inside = weight
     elif width > 1e-12 * max(abs(score[0]), abs(score[-1])):
@@ -193,10 +191,19 @@ def cut(
     return Pieces(rows, row_score, row_weight, row_block, weight, piece_score, share, block, n_start, n_stop)
 
 
-def _descending(scores: Array, rows: Index) -> Index:
-    """Return rows in descending order of score."""
-    result: Index = rows[np.argsort(-scores[rows])]
-    return result
+class _Descending(NamedTuple):
+    """Rows in descending order of score, their scores and weights."""
+
+    rows: Index
+    score: Array
+    weight: Array
+
+
+def _descending(scores: Array, sample: Ranked, rows: Index) -> _Descending:
+    down = -scores[rows]
+    order = np.argsort(down)
+    rows = rows[order]
+    return _Descending(rows, -down[order], sample.weight[rows])
 
 
 def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
@@ -213,7 +220,8 @@ def _first(score: Array, weight: Array, stop: float) -> Array:
     """Return the part of the weight of each of the sorted rows up to the rank ``stop``, which ties share."""
     total = prefix(weight)
     last = min(int(np.searchsorted(total[1:], stop)), score.size - 1)
-    low, high = (int(np.searchsorted(-score, -score[last], side=side)) for side in ("left", "right"))
+    down = -score
+    low, high = int(down.searchsorted(down[last])), int(down.searchsorted(down[last], side="right"))
     inside = np.zeros(score.size)
     inside[:low] = weight[:low]
     inside[low:high] = weight[low:high] * min(1.0, (stop - total[low]) / (total[high] - total[low]))
@@ -259,16 +267,30 @@ def sample_bands(
 
 
 def systematic(line: Array, count: int) -> Index:
-    """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums."""
-    at = (np.arange(count) + 0.5) * (line[-1] / count)
-    result: Index = np.clip(np.searchsorted(line, at, side="right") - 1, 0, line.size - 2)
-    return result
+    """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums.
+
+    The k-th step is at ``k + 1/2`` times the length of a step, so the number of steps before each end is known.
+    """
+    before = np.ceil(line * (count / line[-1]) - 0.5).astype(np.intp)
+    before[-1] = count
+    return np.repeat(np.arange(line.size - 1), np.diff(before))
 
 
 def bandwidth(pos: Array, neg: Array) -> float:
     """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
-    spread = float(np.sqrt(pos.var() + neg.var()))
+    spread = math.sqrt(_variance(pos) + _variance(neg))
     return 0.2 * spread if spread > 0 else 1.0
+
+
+def _variance(values: Array) -> float:
+    centred = values - values.mean()
+    return float(centred @ centred) / values.size
+
+
+def shifted(items: Index) -> Index:
+    """Return the items in another order: moved round by a golden section of their number, as partners of them."""
+    by = int(0.6180339887498949 * items.size)
+    return np.concatenate([items[items.size - by :], items[: items.size - by]])
 
 
 def no_pairs() -> Pairs:
@@ -277,7 +299,7 @@ def no_pairs() -> Pairs:
     return Pairs(none, none, np.empty(0))
 
 
-def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
+def _top(scores: Array, sample: Ranked, stop: float, width: float) -> _Descending:
     """Return all negatives that can lie inside ``stop``, including ties at the end, in descending order of score.
 
     Only the negatives above some score are sorted: at first that of a lower rank in a part of the rows, which is
@@ -290,10 +312,10 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
         near = scores >= lowest - width
         near &= sample.is_negative
-        rows = _descending(scores, np.flatnonzero(near))
-        above = rows[: np.searchsorted(-scores[rows], -lowest, side="right")]
-        if lowest == -np.inf or sample.weight[above].sum() >= stop:
-            return rows
+        found = _descending(scores, sample, np.flatnonzero(near))
+        n_above = np.searchsorted(-found.score, -lowest, side="right")
+        if lowest == -np.inf or found.weight[:n_above].sum() >= stop:
+            return found
         lowest = -np.inf if k == size else _of_rank(scores[sample.is_negative], k)
         k = min(size, 2 * k)
 
@@ -315,24 +337,25 @@ def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
 
 
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
-    """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that sum to ``stop``."""
+    """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of pieces in descending order that sum to ``stop``."""
     total = prefix(weight)
     middle = float(score[min(int(np.searchsorted(total[1:], stop)), score.size - 1)])
-    # ``theta`` lies within half a width of the score at ``stop``, so only the blocks within a width of it can have a
+    # ``theta`` lies within half a width of the score at ``stop``, so only the pieces within a width of it can have a
     # fractional share; scores are measured from there to avoid cancellation.
-    first, last = (int(np.searchsorted(-score, -(middle + side))) for side in (width, -width))
-    place = (score[first:last] - middle) / width
-    sums, moments = prefix(weight[first:last]), prefix(weight[first:last] * place)
+    down = middle - score
+    first, last = (int(down.searchsorted(side)) for side in (-width, width))
+    down = down[first:last] / width
+    near_weight = weight[first:last]
+    sums, moments = prefix(near_weight), prefix(near_weight * down)
 
     def held(theta: float) -> tuple[float, float]:
-        """Return the weight inside for the threshold ``theta``, and the weight of the blocks that are partly inside."""
-        full = np.searchsorted(-place, -(theta + 0.5), side="right")
-        some = np.searchsorted(-place, -(theta - 0.5), side="left")
-        partial = sums[some] - sums[full]
-        inside = sums[full] + partial * (0.5 - theta) + moments[some] - moments[full]
-        return float(total[first] + inside), float(partial)
+        """Return the weight inside for the threshold ``theta``, and the weight of the pieces that are partly inside."""
+        full = down.searchsorted(-(theta + 0.5), side="right")
+        some = down.searchsorted(-(theta - 0.5), side="left")
+        partial = float(sums[some] - sums[full])
+        return before + float(sums[full] - moments[some] + moments[full]) + partial * (0.5 - theta), partial
 
-    theta, low, high = 0.0, -0.5, 0.5
+    before, theta, low, high = float(total[first]), 0.0, -0.5, 0.5
     for _ in range(60):
         inside, partial = held(theta)
         if abs(inside - stop) <= 1e-13 * stop:
@@ -344,6 +367,6 @@ def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array
             theta = (low + high) / 2
     share = np.zeros(score.size)
     share[:first] = 1.0
-    share[first:last] = np.clip(0.5 + place - theta, 0.0, 1.0)
+    share[first:last] = np.minimum(np.maximum((0.5 - theta) - down, 0.0), 1.0)
     # For a valid minorant the total must not exceed ``stop``.
     return share * min(1.0, stop / float(share @ weight))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from rocmax._typing import Array, Index
 from rocmax._window import window_end
 from rocmax.losses._lowest import LowestPositives, Selected
-from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, systematic
+from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, shifted, systematic
 from rocmax.losses.base import BoundLoss, Pairs
 from rocmax.losses.binned import BoundBinned
 
@@ -257,7 +257,7 @@ class BoundConvex(_WindowBound):
         band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
         line = prefix(self.weight[band])
         drawn = band[systematic(line, count)]
-        partner = np.roll(drawn, int(0.6180339887498949 * count))
+        partner = shifted(drawn)
         density = slope * line[-1] / (2 * half * self.norm)
         return Pairs(drawn, partner, np.full(count, density / (2 * count)))
 
