@@ -145,6 +145,7 @@ def cut(
     width: float = 0.0,
     rest: bool = False,
     merge_ties: bool = False,
+    ranked: Descending | None = None,
 ) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
@@ -163,10 +164,11 @@ def cut(
         Whether to include the pieces beyond ``stop``.
     merge_ties : bool
         Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
+    ranked : Descending or None
+        The negatives from :func:`descending` for this or a larger width, if they are known.
     """
     full = stop >= sample.n * (1 - 1e-12)
-    ranked = _descending(scores, sample, sample.negative) if rest or full else _top(scores, sample, stop, width)
-    rows, row_score, row_weight = ranked
+    rows, row_score, row_weight = ranked or descending(scores, sample, stop, width, rest)
     row_block, score, weight = _blocks(row_score, row_weight) if merge_ties else (None, row_score, row_weight)
     if full:
         inside = weight
@@ -186,12 +188,12 @@ def cut(
         block = np.concatenate([np.arange(size) if block is None else block, tail])
         share = np.concatenate([share, outside[tail]])
     elif not merge_ties:
-        rows, row_score, row_weight, weight = (column[:size] for column in (rows, row_score, row_weight, weight))
+        rows, row_score, row_weight, weight = rows[:size], row_score[:size], row_weight[:size], weight[:size]
     piece_score = score[:size] if block is None else score[block]
     return Pieces(rows, row_score, row_weight, row_block, weight, piece_score, share, block, n_start, n_stop)
 
 
-class _Descending(NamedTuple):
+class Descending(NamedTuple):
     """Rows in descending order of score, their scores and weights."""
 
     rows: Index
@@ -199,11 +201,17 @@ class _Descending(NamedTuple):
     weight: Array
 
 
-def _descending(scores: Array, sample: Ranked, rows: Index) -> _Descending:
+def descending(scores: Array, sample: Ranked, stop: float, width: float = 0.0, rest: bool = False) -> Descending:
+    """Return all negatives, or those that :func:`cut` needs for its parameters, in descending order of score."""
+    every = rest or stop >= sample.n * (1 - 1e-12)
+    return _sorted(scores, sample, sample.negative) if every else _top(scores, sample, stop, width)
+
+
+def _sorted(scores: Array, sample: Ranked, rows: Index) -> Descending:
     down = -scores[rows]
     order = np.argsort(down)
     rows = rows[order]
-    return _Descending(rows, -down[order], sample.weight[rows])
+    return Descending(rows, -down[order], sample.weight[rows])
 
 
 def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
@@ -299,7 +307,7 @@ def no_pairs() -> Pairs:
     return Pairs(none, none, np.empty(0))
 
 
-def _top(scores: Array, sample: Ranked, stop: float, width: float) -> _Descending:
+def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Descending:
     """Return all negatives that can lie inside ``stop``, including ties at the end, in descending order of score.
 
     Only the negatives above some score are sorted: at first that of a lower rank in a part of the rows, which is
@@ -312,7 +320,7 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> _Descendin
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
         near = scores >= lowest - width
         near &= sample.is_negative
-        found = _descending(scores, sample, np.flatnonzero(near))
+        found = _sorted(scores, sample, np.flatnonzero(near))
         n_above = np.searchsorted(-found.score, -lowest, side="right")
         if lowest == -np.inf or found.weight[:n_above].sum() >= stop:
             return found

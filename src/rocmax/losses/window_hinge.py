@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._typing import Array, Index
 from rocmax._window import window_end
 from rocmax.losses._lowest import LowestPositives, Selected
-from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, shifted, systematic
-from rocmax.losses.base import BoundLoss, Pairs
+from rocmax.losses._sorted import (
+    Descending,
+    Pieces,
+    bandwidth,
+    charged,
+    cut,
+    descending,
+    no_pairs,
+    prefix,
+    sample_bands,
+    shifted,
+    systematic,
+)
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.binned import BoundBinned
 
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
+# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
+_KEPT = 0.125
+
+
+class _Charges(NamedTuple):
+    """Arguments of :meth:`_WindowBound.charge`."""
+
+    pieces: Pieces
+    selected: Selected
+    rows: Index
+    charges: list[tuple[Index, Array]]
 
 
 class _WindowBound(BoundLoss):
@@ -30,7 +55,7 @@ class _WindowBound(BoundLoss):
         self.lowest = LowestPositives(self, min_tpr)
         self.norm = self.lowest.size * (self.b - self.a)
 
-    def _charge(
+    def charge(
         self, pieces: Pieces, selected: Selected, rows: Index, charges: list[tuple[Index, Array]], first: int = 0
     ) -> Array:
         """Return the gradient if each selected positive is paired with the pieces ``first:end``.
@@ -40,8 +65,12 @@ class _WindowBound(BoundLoss):
         """
         count = pieces.cumulated[0]
         coefficient = selected.weight * ((count[pieces.stop] - count[first]) / -self.norm)
-        coefficient[rows] = sum(weight * (count[end] - count[first]) for end, weight in charges) / -self.norm
-        reached = sum(charged(end, weight, pieces.score.size) for end, weight in charges)
+        reached = np.zeros(pieces.score.size)
+        of_rows = np.zeros(rows.size)
+        for end, weight in charges:
+            of_rows += weight * (count[end] - count[first])
+            reached += charged(end, weight, pieces.score.size)
+        coefficient[rows] = of_rows / -self.norm
         reached[: pieces.stop] += selected.total - float(selected.weight[rows].sum())
         reached[:first] = 0.0
         reached *= pieces.weight
@@ -80,9 +109,17 @@ class BoundConvex(_WindowBound):
         rank of each positive, left of the window or inside it: any mixture of ranks gives a valid minorant.
         """
         s = self._checked(scores)
+        value, charges = self.charges(s, width, self.cut(s, width))
+        return value, self.charge(*charges)
+
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
+        return WindowEvaluation(self, self._checked(scores))
+
+    def charges(self, s: Array, width: float, pieces: Pieces) -> tuple[float, _Charges]:
+        """Return the value of :meth:`smoothed`, and the arguments of :meth:`charge` for its gradient."""
         selected = self.lowest.select(s, width)
         pos = s[selected.rows]
-        pieces = self._cut(s, width)
         rows, limit = self._searched(pos, pieces)
         late, early, share, value = self._ranks(pos[rows], pieces, width)
         weight = selected.weight[rows]
@@ -96,7 +133,7 @@ class BoundConvex(_WindowBound):
             scores_sum = float(selected.weight @ np.minimum(pos - pieces.origin, limit)) - searched * limit
             total += others * (moment[pieces.stop] - count[pieces.start])
             total -= (scores_sum - others) * count[pieces.stop]
-        return float(total) / self.norm, self._charge(pieces, selected, rows, charges)
+        return total / self.norm, _Charges(pieces, selected, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
         """Return the positives that require a search, in ascending order, and the lowest score that requires one.
@@ -125,7 +162,7 @@ class BoundConvex(_WindowBound):
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self._cut(s, width)
+        pieces = self.cut(s, width)
         late, early, share, _ = self._ranks(pos, pieces, max(width, half))
         inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
         in_window = (share >= 0.5) & ~beyond
@@ -168,8 +205,9 @@ class BoundConvex(_WindowBound):
         other.norm *= self.norm / (self.lowest.size * (self.b - self.a))
         return other
 
-    def _cut(self, s: Array, width: float) -> Pieces:
-        return cut(s, self, self.a, self.b, width=width, rest=self.beyond)
+    def cut(self, s: Array, width: float, ranked: Descending | None = None) -> Pieces:
+        """Return the negatives in the window."""
+        return cut(s, self, self.a, self.b, width=width, rest=self.beyond, ranked=ranked)
 
     def _ranks(self, pos: Array, pieces: Pieces, width: float) -> tuple[Index, Index, Array, Array]:
         """Return two ranks for each positive, the share of the first, and the value.
@@ -278,6 +316,38 @@ class BoundConvex(_WindowBound):
         return Pairs(near.rows[i], pieces.rows[j], np.full(count, weight))
 
 
+class WindowEvaluation(Evaluation):
+    """Values and affine minorants of :class:`BoundConvex` at given scores.
+
+    If they are few, the sorted negatives are kept, for bounds of the same or a smaller width.
+    """
+
+    loss: BoundConvex
+
+    def __init__(self, loss: BoundConvex, scores: Array) -> None:
+        super().__init__(loss, scores)
+        self._ranked: tuple[float, Descending] | None = None
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        self._values[width], charges = self.loss.charges(self.scores, width, self._pieces(width))
+        return self._values[width], self.loss.charge(*charges)
+
+    def value(self, width: float) -> float:
+        """Return the value of the minorant, without its gradient."""
+        if width not in self._values:
+            self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
+        return self._values[width]
+
+    def _pieces(self, width: float) -> Pieces:
+        if self._ranked is None or self._ranked[0] < width:
+            loss = self.loss
+            ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
+            if ranked.rows.size > _KEPT * loss.n_samples:
+                return loss.cut(self.scores, width, ranked)
+            self._ranked = width, ranked
+        return self.loss.cut(self.scores, width, self._ranked[1])
+
+
 class BoundHinge(_WindowBound):
     """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
 
@@ -302,7 +372,7 @@ class BoundHinge(_WindowBound):
         end = pieces.count_above(pos - 1.0, first, pieces.stop)
         held = count[end] - count[first]
         value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        gradient = self._charge(pieces, selected, order, [(end, weight)], first)
+        gradient = self.charge(pieces, selected, order, [(end, weight)], first)
         return float(weight @ value) / self.norm, gradient
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:

@@ -37,8 +37,8 @@ _CLOSE = 0.5
 # Above a true-positive rate: largest distance of the tight loss from the best other starting point, in standard errors,
 # and its weight relative to all others together if it is better than them.
 _TIGHT_BEHIND, _TIGHT_WEIGHT = 1.5, 2
-# A start is dropped after the first fold if its score is below this part of that of the best safe start, after the first
-# three folds if it was behind in each of them, and after half of the folds if it is behind by more than this number of
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, after these
+# folds if it was behind in each of them, and after half of the folds if it is behind by more than this number of
 # standard errors.
 _FAR_BEHIND = 0.5
 _TRIAL = 3
