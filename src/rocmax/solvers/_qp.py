@@ -26,38 +26,38 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
     # The largest entry of a positive semidefinite matrix is on its diagonal.
     scale = float(Q.diagonal().max(initial=0.0) + np.abs(p).max(initial=0.0)) or 1.0
     ridge = 1e-16 * scale
-    support = np.flatnonzero(a > 0)
+    support = np.flatnonzero(a)
+    slope = Q @ a - p
     # After one more cut, the start is the minimum on its support: no system is solved to find it again.
-    is_least = np.ptp((Q @ a - p)[support]) <= 1e-12 * scale
-    target = a[support] if is_least else _on_support(Q, p, support, ridge)
+    on_support = slope[support]
+    is_least = bool(on_support.max() - on_support.min() <= 1e-12 * scale)
     for _ in range(max_steps):
-        if target[-1] < 0 and a[support[-1]] == 0:
-            # The weight of the cut that entered last must grow. If the cuts are dependent, the system is singular, and
-            # its solution far away along a line on which the curvature is zero; rounding decides on its sign.
-            target = 2.0 * a[support] - target
-        if (target > 0).all():
-            a[:] = 0.0
-            a[support] = target
-            slope = Q @ a - p
-            level = slope[support].min()
-            entering = int(np.argmin(slope))
-            if slope[entering] >= level - 1e-15 * scale or a[entering] > 0:
+        if is_least:
+            entering = int(slope.argmin())
+            if a[entering] > 0 or slope[entering] >= slope[support].min() - 1e-15 * scale:
                 break
             support = np.append(support, entering)
-        else:
-            # Move towards the target until the first weight reaches zero, and remove it from the support.
-            now = a[support]
-            falling = target <= 0
-            rise = target - now
-            step = float(np.divide(now, -rise, out=np.ones(now.size), where=falling & (rise < 0)).min())
-            now += step * rise
-            gone = falling & (now <= 1e-15)
-            # The system cannot be solved accurately because its entries differ too much in size; keep the last weights.
-            if gone.all() or not np.isfinite(now).all():
-                break
-            a[support] = np.where(gone, 0.0, now)
-            support = support[~gone]
         target = _on_support(Q, p, support, ridge)
+        now = a[support]
+        if target[-1] < 0 and now[-1] == 0:
+            # The weight of the cut that entered last must grow. If the cuts are dependent, the system is singular, and
+            # its solution far away along a line on which the curvature is zero; rounding decides on its sign.
+            target = 2.0 * now - target
+        is_least = bool(target.min() > 0)
+        if is_least:
+            a[support] = target
+            slope = Q @ a - p
+            continue
+        # Move towards the target until the first weight reaches zero, and remove it from the support.
+        falling, rise = target <= 0, target - now
+        step = float(np.divide(now, -rise, out=np.ones(now.size), where=falling & (rise < 0)).min())
+        now += step * rise
+        gone = falling & (now <= 1e-15)
+        # The system cannot be solved accurately because its entries differ too much in size; keep the last weights.
+        if gone.all() or not np.isfinite(now).all():
+            break
+        a[support] = np.where(gone, 0.0, now)
+        support = support[~gone]
     a = np.maximum(a, 0.0)
     result: Array = a / a.sum()
     return result
