@@ -29,7 +29,8 @@ from rocmax.losses.binned import BoundBinned
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
 # Largest part of the rows that is kept in sorted order for further bounds at the same scores.
-_KEPT = 0.125
+_KEPT = 0.25
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class _Charges(NamedTuple):
@@ -159,10 +160,13 @@ class BoundConvex(_WindowBound):
         negatives in between.
         """
         s = self._checked(scores)
+        return self.pairs(s, count, width, self.cut(s, width))
+
+    def pairs(self, s: Array, count: int, width: float, pieces: Pieces) -> Pairs:
+        """Return the pairs of :meth:`curvature`."""
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self.cut(s, width)
         late, early, share, _ = self._ranks(pos, pieces, max(width, half))
         inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
         in_window = (share >= 0.5) & ~beyond
@@ -273,26 +277,30 @@ class BoundConvex(_WindowBound):
         added. ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
         """
         wide, soft = halves
-        distance = np.abs(s[rows] - end)
         # The last row of the selection is at the edge: rounding must not decide whether it is inside.
-        edge = soft * (1 + 1e-9) + 8 * np.finfo(np.float64).eps * abs(end)
-        inside = rows[distance <= edge] if soft > 0 else rows[:0]
+        edge = soft * (1 + 1e-9) + 8 * _EPS * abs(end) if soft > 0 else 0.0
+        offset = s[rows] - end
+        near = np.flatnonzero(np.abs(offset) <= max(edge, wide))
+        # The sample must not depend on the order of the rows.
+        near = near[np.argsort(offset[near])]
+        rows, offset = rows[near], offset[near]
+        low, high = offset.searchsorted(-edge), offset.searchsorted(edge, side="right")
+        inside = rows[low:high] if soft > 0 else rows[:0]
         if soft >= wide or inside.size >= 2 * count:
-            return [self._band_pairs(s, inside, slope, soft, count)]
-        around = rows[distance < wide]
+            return [self._band_pairs(inside, slope, soft, count)]
+        around = rows[offset.searchsorted(-wide, side="right") : offset.searchsorted(wide)]
         if inside.size < _FEW_INSIDE:
-            return [self._band_pairs(s, around, slope, wide, count)]
+            return [self._band_pairs(around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
         density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]
         share = 1.0 - rest * min(1.0, density[0] / density[1])
-        pairs = self._band_pairs(s, inside, slope, soft, count), self._band_pairs(s, around, slope, wide, count)
+        pairs = self._band_pairs(inside, slope, soft, count), self._band_pairs(around, slope, wide, count)
         return [part._replace(weight=part.weight * each) for part, each in zip(pairs, (share, rest), strict=True)]
 
-    def _band_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
-        """Sample pairs of rows of one class in a band around the end of its selection."""
+    def _band_pairs(self, band: Index, slope: float, half: float, count: int) -> Pairs:
+        """Sample pairs of rows of one class in a band around the end of its selection; they are in order of score."""
         if band.size < 2 or slope == 0:
             return no_pairs()
-        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
         line = prefix(self.weight[band])
         drawn = band[systematic(line, count)]
         partner = shifted(drawn)
@@ -337,6 +345,10 @@ class WindowEvaluation(Evaluation):
         if width not in self._values:
             self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
         return self._values[width]
+
+    def curvature(self, count: int, width: float) -> Pairs:
+        """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
+        return self.loss.pairs(self.scores, count, width, self._pieces(width))
 
     def _pieces(self, width: float) -> Pieces:
         if self._ranked is None or self._ranked[0] < width:
