@@ -12,9 +12,10 @@ from scipy import sparse
 from rocmax import PartialAUCClassifierCV
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
+from rocmax.estimators.linear._initial_weights import StartSpec
 from rocmax.estimators.linear._model_choice import agreement, clearly_above
 from rocmax.estimators.linear._positive_clusters import group, regroup
-from rocmax.estimators.linear._refinement import StartSpec, WindowRefinement
+from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.estimators.linear._standardization import standardized
 from rocmax.estimators.linear._start_trials import SAFE, TIGHT_ABOVE, StartTrials
 from rocmax.losses import PartialAUCTight

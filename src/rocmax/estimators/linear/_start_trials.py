@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rocmax._progress import counted
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
+from rocmax.estimators.linear._initial_weights import Solutions, StartSpec
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
-from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, Solutions, StartSpec
+from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH
 
 # Classifiers and the full AUC depend on all rows.
 CLASSIFIERS = (

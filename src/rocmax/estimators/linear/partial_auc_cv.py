@@ -244,6 +244,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     def _trials(self, parallel: Parallel, folds: list[Fold], data: TrainingSet) -> StartTrials:
         """Fit the starting points in the folds."""
         whole = WindowRefinement(data, folds[0].window, self.tol, self.max_iter)
+        whole.is_guide = True
         # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
         groups = whole.groups() if self.min_tpr == 0 else {}
         of_groups = group_specs(groups)
