@@ -34,6 +34,33 @@ every_window = pytest.mark.parametrize(("low", "high"), WINDOWS)
 
 
 @every_convex_loss
+@given(sample=samples(), widths=st.lists(st.sampled_from([0.0, *WIDTHS]), min_size=1, max_size=5))
+@law
+def test_bounds_at_the_same_scores_do_not_depend_on_earlier_ones(case, sample, widths):
+    y, weight, scores = sample
+    bound = case.loss.bind(y, weight)
+    here = bound.at(scores)
+    for k, width in enumerate(widths):
+        value, gradient = bound.smoothed(scores, width) if width else bound.value_and_gradient(scores)
+        if k % 2:
+            assert here.value(width) == pytest.approx(value, rel=1e-12, abs=1e-12)
+        found = here.minorant(width)
+        assert found[0] == pytest.approx(value, rel=1e-12, abs=1e-12)
+        np.testing.assert_allclose(found[1], gradient, rtol=1e-12, atol=1e-12)
+        assert here.value(width) == found[0]
+
+
+@pytest.mark.parametrize("width", [0.0, 0.3])
+def test_an_evaluation_samples_the_same_pairs(width):
+    y, weight, scores = generic_sample(np.random.default_rng(0), 50, 350, weighted=True)
+    bound = PartialAUCTight(0.0, 0.1).bind(y, weight)
+    here = bound.at(scores)
+    here.minorant(1.0)
+    for found, expected in zip(here.curvature(50, width), bound.curvature(scores, 50, width), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@every_convex_loss
 @given(sample=samples(vectors=3, scales=USUAL), width=st.sampled_from(WIDTHS))
 @law
 def test_smoothed_is_an_affine_minorant(case, sample, width):

@@ -26,6 +26,7 @@ from rocmax.losses import (
     PartialAUCTight,
     WindowPairs,
 )
+from rocmax.losses._sorted import cut, prefix, systematic
 
 # Rows and weights
 
@@ -228,3 +229,36 @@ def test_memory_grows_with_rows_not_with_pairs(loss):
     finally:
         tracemalloc.stop()
     assert peak < 60e6
+
+
+# The rows in the window
+
+
+@pytest.mark.parametrize("hidden", [0, 9, 10])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_top_of_many_rows_is_that_of_a_full_sort(hidden, weighted):
+    # A part of the rows at equal distances bounds the scores to sort; here the largest are between these rows, or few.
+    rng = np.random.default_rng(hidden)
+    scores = rng.standard_normal(30_000).round(2)
+    scores[np.arange(30_000) % 10 < hidden] -= 20.0
+    y = rng.random(30_000) < 0.1
+    weight = rng.integers(1, 4, 30_000).astype(float) if weighted else None
+    bound = PartialAUCTight(0.0, 0.07).bind(y, weight)
+    pieces = cut(scores, bound, 0.0, bound.b)
+    order = np.argsort(-scores[~y], kind="stable")
+    of_rows = np.ones(order.size) if weight is None else weight[~y][order]
+    inside = np.diff(np.minimum(np.append(0.0, np.cumsum(of_rows)), bound.b))
+    assert pieces.weight.sum() == pytest.approx(bound.b, rel=1e-12)
+    assert pieces.weight @ pieces.score == pytest.approx(inside @ scores[~y][order], rel=1e-9)
+    held = pieces.row_coefficients(pieces.weight) / bound.weight[pieces.rows]
+    for score in np.unique(pieces.row_score):
+        assert np.ptp(held[pieces.row_score == score]) < 1e-12
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [4, 8, 1000])
+def test_systematic_sampling_takes_equal_steps(weighted, count):
+    rng = np.random.default_rng(count)
+    line = prefix(rng.random(50) * (rng.random(50) < 0.7) if weighted else np.ones(50))
+    at = (np.arange(count) + 0.5) * (line[-1] / count)
+    np.testing.assert_array_equal(systematic(line, count), np.searchsorted(line, at, side="right") - 1)

@@ -84,6 +84,6 @@ class LowestPositives:
         return Selected(pieces.rows[rows], weight[rows], float(weight.sum()))
 
     def _with_tail(self, scores: Array) -> Selected:
-        pieces = cut(-scores, self._mirrored, 0.0, self._mirrored.n)
+        pieces = cut(-scores, self._mirrored, 0.0, self._mirrored.n, merge_ties=True)
         weight = pieces.row_coefficients(np.diff(soft_rank(prefix(pieces.weight), self.size)))
         return Selected(pieces.rows, weight, float(weight.sum()))

@@ -1,20 +1,25 @@
 """Sorted negatives in a window of false-positive rates.
 
-This module implements the rule for ties: tied negatives form one block, and the coefficient of a block is shared among
-its members in proportion to their weights. As a result, no result depends on the order of the examples, and a row of
-weight two is equivalent to two rows.
+This module implements the rule for ties: tied negatives share their places in the window in proportion to their
+weights. As a result, no result depends on the order of the examples, and a row of weight two is equivalent to two rows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from rocmax._typing import Array, Bools, Index
 from rocmax.losses.base import Pairs
+
+# Margin for the rank of a score in a part of the rows, in standard errors.
+_ERRORS = 2.5
+# Tied rows are merged if there are more rows than this multiple of the number inside the window.
+_MANY_TIED = 3
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Pieces:
     rows, row_score, row_weight : ndarray
         Rows of negatives in descending order of score, their scores and weights.
     row_block : ndarray of int or None
-        The block of ties of each row; None if there are no ties, so that each row is a block.
+        The block of ties of each row; None if each row is a block.
     block_weight : ndarray
         Weight of each block.
     score, weight : ndarray
@@ -54,8 +59,9 @@ class Pieces:
         """Return the score about which moments are computed, to avoid cancellation for large scores."""
         return float(self.score[0])
 
+    @cached_property
     def cumulated(self) -> tuple[Array, Array]:
-        """Return prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
+        """Prefix sums of the weights and of their moments about ``origin``, each with a leading zero."""
         return prefix(self.weight), prefix(self.weight * (self.score - self.origin))
 
     def count_above(self, threshold: Array, first: int = 0, last: int | None = None) -> Index:
@@ -64,11 +70,14 @@ class Pieces:
 
     def row_coefficients(self, piece_coefficient: Array) -> Array:
         """Share the coefficients of the pieces among the rows they came from."""
-        per_block = np.zeros(self.block_weight.size)
-        if self.block is None:
-            per_block[: piece_coefficient.size] = piece_coefficient
+        n_blocks = self.block_weight.size
+        if self.block is not None:
+            per_block = np.bincount(self.block, piece_coefficient, minlength=n_blocks).astype(np.float64, copy=False)
+        elif piece_coefficient.size == n_blocks:
+            per_block = piece_coefficient
         else:
-            per_block += np.bincount(self.block, piece_coefficient, minlength=per_block.size)
+            per_block = np.zeros(n_blocks)
+            per_block[: piece_coefficient.size] = piece_coefficient
         if self.row_block is None:
             return per_block
         return (per_block / self.block_weight)[self.row_block] * self.row_weight
@@ -88,7 +97,7 @@ def prefix(values: Array) -> Array:
     """Return prefix sums with a leading zero."""
     sums = np.empty(values.size + 1)
     sums[0] = 0.0
-    np.cumsum(values, out=sums[1:])
+    np.add.accumulate(values, out=sums[1:])
     return sums
 
 
@@ -101,7 +110,8 @@ def soft_rank(rank: Array, b: float) -> Array:
 def charged(ends: Index, weight: Array, size: int) -> Array:
     """Return the sum of ``weight`` over the positives whose range ``0:ends`` contains each position below ``size``."""
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
-    return np.cumsum(ending[::-1])[::-1][1:]
+    result: Array = np.add.accumulate(ending[::-1])[-2::-1]
+    return result
 
 
 class Ranked(Protocol):
@@ -128,7 +138,17 @@ class Ranked(Protocol):
         """Total weight of the class."""
 
 
-def cut(scores: Array, sample: Ranked, start: float, stop: float, *, width: float = 0.0, rest: bool = False) -> Pieces:
+def cut(
+    scores: Array,
+    sample: Ranked,
+    start: float,
+    stop: float,
+    *,
+    width: float = 0.0,
+    rest: bool = False,
+    merge_ties: bool = False,
+    ranked: Descending | None = None,
+) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
     Parameters
@@ -144,45 +164,85 @@ def cut(scores: Array, sample: Ranked, start: float, stop: float, *, width: floa
         ``clip(1/2 + (z - theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``.
     rest : bool
         Whether to include the pieces beyond ``stop``.
+    merge_ties : bool
+        Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
+    ranked : Descending or None
+        The negatives from :func:`descending` for this or a larger width, if they are known.
     """
     full = stop >= sample.n * (1 - 1e-12)
-    rows = sample.negative if rest or full else _top(scores, sample, stop, width)
-    rows = rows[np.argsort(-scores[rows])]
-    row_score, row_weight = scores[rows], sample.weight[rows]
-    new = row_score[1:] != row_score[:-1]
-    if new.all():
-        row_block, score, block_weight = None, row_score, row_weight
-    else:
-        first = np.flatnonzero(np.concatenate([[True], new]))
-        row_block = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
-        score, block_weight = row_score[first], np.add.reduceat(row_weight, first)
-
+    rows, row_score, row_weight = ranked or descending(scores, sample, stop, width, rest)
+    # With many ties at the end, such as at zero weights, all rows that are tied are one piece.
+    merge_ties |= not (full or rest) and rows.size > _MANY_TIED * _n_inside(sample, stop)
+    row_block, score, weight = _blocks(row_score, row_weight) if merge_ties else (None, row_score, row_weight)
     if full:
-        inside = block_weight
-    elif width > 1e-12 * max(
-        abs(score[0]), abs(score[-1])
-    ):  # below this width, a soft end equals a hard end up to rounding error
-        inside = block_weight * _soft_share(score, block_weight, stop, width)
-    else:
-        inside = np.clip(stop - prefix(block_weight)[:-1], 0.0, block_weight)
-    # Shares decrease with the score, so the blocks inside the window come first.
+        inside = weight
+    elif width > 1e-12 * max(abs(score[0]), abs(score[-1])):
+        inside = weight * _soft_share(score, weight, stop, width)
+    else:  # with less width, a soft end equals a hard end up to rounding error
+        inside = _first(score, weight, stop)
+    # Shares decrease with the score, so the pieces inside the window come first.
     size = int(np.count_nonzero(inside))
     block, share, n_start = None, inside[:size], 0
     if start > 0:
-        block, share, n_start = _split(share, start)
+        block, share, n_start = _split(score[:size], share, start)
     n_stop = share.size
     if rest:
-        outside = block_weight - inside
+        outside = weight - inside
         tail = np.flatnonzero(outside)
         block = np.concatenate([np.arange(size) if block is None else block, tail])
         share = np.concatenate([share, outside[tail]])
+    elif not merge_ties:
+        rows, row_score, row_weight, weight = rows[:size], row_score[:size], row_weight[:size], weight[:size]
     piece_score = score[:size] if block is None else score[block]
-    return Pieces(rows, row_score, row_weight, row_block, block_weight, piece_score, share, block, n_start, n_stop)
+    return Pieces(rows, row_score, row_weight, row_block, weight, piece_score, share, block, n_start, n_stop)
 
 
-def _split(weight: Array, at: float) -> tuple[Index, Array, int]:
-    """Split the block that contains the rank ``at``; return blocks, weights and the number of pieces before it."""
-    left = np.clip(at - prefix(weight)[:-1], 0.0, weight)
+class Descending(NamedTuple):
+    """Rows in descending order of score, their scores and weights."""
+
+    rows: Index
+    score: Array
+    weight: Array
+
+
+def descending(scores: Array, sample: Ranked, stop: float, width: float = 0.0, rest: bool = False) -> Descending:
+    """Return all negatives, or those that :func:`cut` needs for its parameters, in descending order of score."""
+    every = rest or stop >= sample.n * (1 - 1e-12)
+    return _sorted(scores, sample, sample.negative) if every else _top(scores, sample, stop, width)
+
+
+def _sorted(scores: Array, sample: Ranked, rows: Index) -> Descending:
+    down = -scores[rows]
+    order = np.argsort(down)
+    rows = rows[order]
+    return Descending(rows, -down[order], sample.weight[rows])
+
+
+def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
+    """Return the block of ties of each of the sorted rows, and scores and weights of the blocks."""
+    is_first = np.ones(score.size, dtype=bool)
+    np.not_equal(score[1:], score[:-1], out=is_first[1:])
+    if is_first.all():
+        return None, score, weight
+    first = np.flatnonzero(is_first)
+    return np.cumsum(is_first) - 1, score[first], np.add.reduceat(weight, first)
+
+
+def _first(score: Array, weight: Array, stop: float) -> Array:
+    """Return the part of the weight of each of the sorted rows up to the rank ``stop``, which ties share."""
+    total = prefix(weight)
+    last = min(int(np.searchsorted(total[1:], stop)), score.size - 1)
+    down = -score
+    low, high = int(down.searchsorted(down[last])), int(down.searchsorted(down[last], side="right"))
+    inside = np.zeros(score.size)
+    inside[:low] = weight[:low]
+    inside[low:high] = weight[low:high] * min(1.0, (stop - total[low]) / (total[high] - total[low]))
+    return inside
+
+
+def _split(score: Array, weight: Array, at: float) -> tuple[Index, Array, int]:
+    """Split the pieces that contain the rank ``at``; return places, weights and the number of pieces before it."""
+    left = _first(score, weight, at)
     before, after = np.flatnonzero(left), np.flatnonzero(weight - left)
     block = np.concatenate([before, after])
     return block, np.concatenate([left[before], (weight - left)[after]]), before.size
@@ -215,20 +275,34 @@ def sample_bands(
     at = (np.arange(count) + 0.5) * (total / count)
     place = start[i] + (at - line[i]) / first_weight[i]
     j = np.searchsorted(second_cumulated, place, side="right") - 1
-    return i, np.clip(j, low[i], high[i] - 1), total
+    return i, np.minimum(np.maximum(j, low[i]), high[i] - 1), total
 
 
 def systematic(line: Array, count: int) -> Index:
-    """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums."""
-    at = (np.arange(count) + 0.5) * (line[-1] / count)
-    result: Index = np.clip(np.searchsorted(line, at, side="right") - 1, 0, line.size - 2)
-    return result
+    """Draw ``count`` items with probability proportional to their weight, by equal steps along the prefix sums.
+
+    The k-th step is at ``k + 1/2`` times the length of a step, so the number of steps before each end is known.
+    """
+    before = np.ceil(line * (count / line[-1]) - 0.5).astype(np.intp)
+    before[-1] = count
+    return np.repeat(np.arange(line.size - 1), np.diff(before))
 
 
 def bandwidth(pos: Array, neg: Array) -> float:
     """Return the half-width of the bands in which densities are estimated, from the spread of the scores."""
-    spread = float(np.sqrt(pos.var() + neg.var()))
+    spread = math.sqrt(_variance(pos) + _variance(neg))
     return 0.2 * spread if spread > 0 else 1.0
+
+
+def _variance(values: Array) -> float:
+    centred = values - values.mean()
+    return float(centred @ centred) / values.size
+
+
+def shifted(items: Index) -> Index:
+    """Return the items in another order: moved round by a golden section of their number, as partners of them."""
+    by = int(0.6180339887498949 * items.size)
+    return np.concatenate([items[items.size - by :], items[: items.size - by]])
 
 
 def no_pairs() -> Pairs:
@@ -237,45 +311,68 @@ def no_pairs() -> Pairs:
     return Pairs(none, none, np.empty(0))
 
 
-def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Index:
-    """Return all negatives that can lie inside ``stop``, including ties at the end.
+def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Descending:
+    """Return all negatives that can lie inside ``stop``, including ties at the end, in descending order of score.
 
-    A partition finds the lowest relevant score, so only the negatives above it are sorted.
+    Only the negatives above some score are sorted: at first that of a lower rank in a part of the rows, which is
+    probably below the end of the window, then that of the least number of rows that can reach ``stop``.
     """
-    candidates = np.where(sample.is_negative, scores, -np.inf)
     size = sample.n_negative
-    k = min(size, math.ceil(stop * size / sample.n))
+    k = _n_inside(sample, stop)
+    lowest = _below_rank(scores, sample.is_negative, k / size)
     while True:
-        candidates.partition(candidates.size - k)
-        end = candidates[candidates.size - k]
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
-        rows = np.flatnonzero(scores >= end - width)
-        rows = rows[sample.is_negative[rows]]
-        if k == size or sample.weight[rows][scores[rows] >= end].sum() >= stop:
-            result: Index = rows
-            return result
+        near = scores >= lowest - width
+        near &= sample.is_negative
+        found = _sorted(scores, sample, np.flatnonzero(near))
+        n_above = np.searchsorted(-found.score, -lowest, side="right")
+        if lowest == -np.inf or found.weight[:n_above].sum() >= stop:
+            return found
+        lowest = -np.inf if k == size else _of_rank(scores[sample.is_negative], k)
         k = min(size, 2 * k)
 
 
+def _n_inside(sample: Ranked, stop: float) -> int:
+    """Return the number of negatives of mean weight up to the rank ``stop``."""
+    return min(sample.n_negative, math.ceil(stop * sample.n_negative / sample.n))
+
+
+def _of_rank(values: Array, k: int) -> float:
+    """Return the k-th largest value; ``values`` are reordered."""
+    values.partition(values.size - k)
+    return float(values[values.size - k])
+
+
+def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
+    """Return a score that is probably exceeded by slightly more than a share of the members, from a part of them."""
+    step = max(1, int(np.cbrt(scores.size) / 3))
+    part = scores[::step][is_member[::step]]
+    if step > 1:
+        share += _ERRORS * math.sqrt(share / max(part.size, 1))
+    k = math.ceil(share * part.size)
+    return _of_rank(part, k) if k < part.size else -math.inf
+
+
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
-    """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of blocks in descending order that sum to ``stop``."""
+    """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of pieces in descending order that sum to ``stop``."""
     total = prefix(weight)
     middle = float(score[min(int(np.searchsorted(total[1:], stop)), score.size - 1)])
-    # ``theta`` lies within half a width of the score at ``stop``, so only the blocks within a width of it can have a
+    # ``theta`` lies within half a width of the score at ``stop``, so only the pieces within a width of it can have a
     # fractional share; scores are measured from there to avoid cancellation.
-    first, last = (int(np.searchsorted(-score, -(middle + side))) for side in (width, -width))
-    place = (score[first:last] - middle) / width
-    sums, moments = prefix(weight[first:last]), prefix(weight[first:last] * place)
+    down = middle - score
+    first, last = (int(down.searchsorted(side)) for side in (-width, width))
+    down = down[first:last] / width
+    near_weight = weight[first:last]
+    sums, moments = prefix(near_weight), prefix(near_weight * down)
 
     def held(theta: float) -> tuple[float, float]:
-        """Return the weight inside for the threshold ``theta``, and the weight of the blocks that are partly inside."""
-        full = np.searchsorted(-place, -(theta + 0.5), side="right")
-        some = np.searchsorted(-place, -(theta - 0.5), side="left")
-        partial = sums[some] - sums[full]
-        inside = sums[full] + partial * (0.5 - theta) + moments[some] - moments[full]
-        return float(total[first] + inside), float(partial)
+        """Return the weight inside for the threshold ``theta``, and the weight of the pieces that are partly inside."""
+        full = down.searchsorted(-(theta + 0.5), side="right")
+        some = down.searchsorted(-(theta - 0.5), side="left")
+        partial = float(sums[some] - sums[full])
+        return before + float(sums[full] - moments[some] + moments[full]) + partial * (0.5 - theta), partial
 
-    theta, low, high = 0.0, -0.5, 0.5
+    before, theta, low, high = float(total[first]), 0.0, -0.5, 0.5
     for _ in range(60):
         inside, partial = held(theta)
         if abs(inside - stop) <= 1e-13 * stop:
@@ -287,6 +384,6 @@ def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array
             theta = (low + high) / 2
     share = np.zeros(score.size)
     share[:first] = 1.0
-    share[first:last] = np.clip(0.5 + place - theta, 0.0, 1.0)
+    share[first:last] = np.minimum(np.maximum((0.5 - theta) - down, 0.0), 1.0)
     # For a valid minorant the total must not exceed ``stop``.
     return share * min(1.0, stop / float(share @ weight))

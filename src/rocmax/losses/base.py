@@ -75,6 +75,10 @@ class Evaluation:
         """Return the product of the gradient of the minorant with a vector of scores."""
         return float(self.minorant(width)[1] @ direction)
 
+    def curvature(self, count: int, width: float) -> Pairs:
+        """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
+        return self.loss.curvature(self.scores, count, width)
+
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
         return self.loss.thinned(size)
@@ -364,7 +368,7 @@ def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:
     if labels.ndim != 1:
         raise ValueError(f"labels must be one-dimensional; got an array of shape {labels.shape}")
     if labels.dtype != np.bool_:
-        if not np.isin(labels, (0, 1)).all():
+        if not ((labels == 0) | (labels == 1)).all():
             raise ValueError(f"labels must be boolean or 0/1; got values {np.unique(labels)[:5]}")
         labels = labels.astype(bool)
     return labels

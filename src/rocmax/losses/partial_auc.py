@@ -11,7 +11,8 @@ from rocmax._typing import Array
 from rocmax._window import check_corner, window_end
 from rocmax.losses.base import BoundLoss, Loss
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
-from rocmax.losses.window_hinge import BoundConvex, BoundHinge
+from rocmax.losses.late_window_hinge import BoundHinge
+from rocmax.losses.window_hinge import BoundConvex
 
 
 @dataclass(frozen=True)

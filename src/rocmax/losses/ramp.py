@@ -122,19 +122,21 @@ class BoundRamp(BoundLoss):
             return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
         middle_score, score = without_gaps(middle_score, score, 4 * self.half)
-        low, middle, high = (
-            np.searchsorted(-score, -(middle_score + offset), side="left") for offset in (self.half, 0.0, -self.half)
-        )
-        origin = np.median(score)
+        origin = score[score.size // 2]
         x = (middle_score - origin) / self.half
         d = (score - origin) / self.half
-        moments = [prefix(weight), prefix(weight * d), prefix(weight * d * d)]
-        left = [sums[middle] - sums[low] for sums in moments]
-        right = [sums[high] - sums[middle] for sums in moments]
-        one = moments[0][middle]  # phi = 1 - (1+u)^2/2 on the left range, 1 before it
-        square_left = (1 + x) ** 2 * left[0] - 2 * (1 + x) * left[1] + left[2]
-        square_right = (1 - x) ** 2 * right[0] + 2 * (1 - x) * right[1] + right[2]
-        slope = (1 + x) * left[0] - left[1] + (1 - x) * right[0] + right[1]  # sum of -phi'(u)
+        low, middle, high = ((-d).searchsorted(-(x + offset)) for offset in (1.0, 0.0, -1.0))
+        moment = weight * d
+        moments = prefix(weight), prefix(moment), prefix(moment * d)
+        up_to_low, up_to_middle, up_to_high = ([sums[end] for sums in moments] for end in (low, middle, high))
+        left = [end - start for start, end in zip(up_to_low, up_to_middle, strict=True)]
+        right = [end - start for start, end in zip(up_to_middle, up_to_high, strict=True)]
+        one = up_to_middle[0]  # phi = 1 - (1+u)^2/2 on the left range, 1 before it
+        above, below = 1 + x, 1 - x
+        linear_left, linear_right = above * left[0] - left[1], below * right[0] + right[1]  # sums of -phi'(u)
+        square_left = above * (linear_left - left[1]) + left[2]
+        square_right = below * (linear_right + right[1]) + right[2]
+        slope = linear_left + linear_right
         return one + (square_right - square_left) / 2, slope, self._pull(v, x, d, low, middle, high)
 
     @staticmethod
@@ -144,13 +146,14 @@ class BoundRamp(BoundLoss):
         A positive adds ``1 + x_i - d_j`` to its left range and ``1 - x_i + d_j`` to its right range. Both are linear in
         ``d_j``, so two cumulative sums over the ends of the ranges are sufficient.
         """
+        ends = np.concatenate([low, middle, high])
 
-        def running(at_low: Array, at_middle: Array, at_high: Array) -> Array:
-            size = d.size + 1
-            steps = np.bincount(low, at_low, size) + np.bincount(middle, at_middle, size)
-            return np.cumsum(steps + np.bincount(high, at_high, size))[:-1]
+        def running(*steps: Array) -> Array:
+            steps_at = np.bincount(ends, np.concatenate(steps), d.size + 1).astype(np.float64, copy=False)
+            return np.cumsum(steps_at)[:-1]
 
-        constant = running(v * (1 + x), -2 * v * x, -v * (1 - x))
+        along = v * x
+        constant = running(v + along, -2 * along, along - v)
         return constant + d * running(-v, 2 * v, -v)
 
 

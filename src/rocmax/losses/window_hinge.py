@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,15 +11,39 @@ from rocmax._typing import Array, Index
 from rocmax._window import window_end
 from rocmax.losses._local_pairs import pairs_near_kink, pairs_of_band
 from rocmax.losses._lowest import LowestPositives, Selected
-from rocmax.losses._sorted import Pieces, bandwidth, charged, cut, no_pairs, prefix, sample_bands, systematic
-from rocmax.losses.base import BoundLoss, Pairs
+from rocmax.losses._sorted import (
+    Descending,
+    Pieces,
+    bandwidth,
+    charged,
+    cut,
+    descending,
+    no_pairs,
+    prefix,
+    sample_bands,
+    shifted,
+    systematic,
+)
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.binned import BoundBinned
 
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
+# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
+_KEPT = 0.25
+_EPS = float(np.finfo(np.float64).eps)
 
 
-class _WindowBound(BoundLoss):
+class _Charges(NamedTuple):
+    """Arguments of :meth:`WindowBound.charge`."""
+
+    pieces: Pieces
+    selected: Selected
+    rows: Index
+    charges: list[tuple[Index, Array]]
+
+
+class WindowBound(BoundLoss):
     """Loss in which positives are compared with the top-ranked negatives, up to a rank that depends on the positive.
 
     With ``min_tpr > 0`` only the positives with the lowest scores are compared.
@@ -31,7 +57,7 @@ class _WindowBound(BoundLoss):
         self.lowest = LowestPositives(self, min_tpr)
         self.norm = self.lowest.size * (self.b - self.a)
 
-    def _charge(
+    def charge(
         self, pieces: Pieces, selected: Selected, rows: Index, charges: list[tuple[Index, Array]], first: int = 0
     ) -> Array:
         """Return the gradient if each selected positive is paired with the pieces ``first:end``.
@@ -39,21 +65,22 @@ class _WindowBound(BoundLoss):
         ``charges`` contains pairs of ``end`` and a weight, each an array over ``rows`` of the selected positives; all
         others are paired with the whole window.
         """
-        count = prefix(pieces.weight)
-        coefficient = selected.weight * (count[pieces.stop] - count[first])
-        coefficient[rows] = np.sum([weight * (count[end] - count[first]) for end, weight in charges], axis=0)
-        reached = np.sum([charged(end, weight, pieces.score.size) for end, weight in charges], axis=0)
+        count = pieces.cumulated[0]
+        coefficient = selected.weight * ((count[pieces.stop] - count[first]) / -self.norm)
+        reached = np.zeros(pieces.score.size)
+        of_rows = np.zeros(rows.size)
+        for end, weight in charges:
+            of_rows += weight * (count[end] - count[first])
+            reached += charged(end, weight, pieces.score.size)
+        coefficient[rows] = of_rows / -self.norm
         reached[: pieces.stop] += selected.total - float(selected.weight[rows].sum())
         reached[:first] = 0.0
-        return self._scatter(
-            selected.rows,
-            coefficient / -self.norm,
-            pieces.rows,
-            pieces.row_coefficients(reached * pieces.weight / self.norm),
-        )
+        reached *= pieces.weight
+        reached /= self.norm
+        return self._scatter(selected.rows, coefficient, pieces.rows, pieces.row_coefficients(reached))
 
 
-class BoundConvex(_WindowBound):
+class BoundConvex(WindowBound):
     """Tight loss or, with ``beyond=True``, structural loss, bound to labels.
 
     With the window [0, 1] it is the pairwise hinge loss for the full AUC.
@@ -84,24 +111,31 @@ class BoundConvex(_WindowBound):
         rank of each positive, left of the window or inside it: any mixture of ranks gives a valid minorant.
         """
         s = self._checked(scores)
+        value, charges = self.charges(s, width, self.cut(s, width))
+        return value, self.charge(*charges)
+
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
+        return WindowEvaluation(self, self._checked(scores))
+
+    def charges(self, s: Array, width: float, pieces: Pieces) -> tuple[float, _Charges]:
+        """Return the value of :meth:`smoothed`, and the arguments of :meth:`charge` for its gradient."""
         selected = self.lowest.select(s, width)
         pos = s[selected.rows]
-        pieces = self._cut(s, width)
         rows, limit = self._searched(pos, pieces)
         late, early, share, value = self._ranks(pos[rows], pieces, width)
         weight = selected.weight[rows]
-        charges = [(late, weight * share)]
-        if pieces.start:
-            charges.append((early, weight * (1.0 - share)))
+        charges = [(late, weight * share), (early, weight * (1.0 - share))] if pieces.start else [(late, weight)]
         total = float(weight @ value)
         if rows.size < pos.size:
             # For the other positives the maximum is at the end of the window and linear in their scores.
-            count, moment = pieces.cumulated()
-            others = selected.total - float(weight.sum())
-            scores_sum = float(selected.weight @ np.minimum(pos, limit)) - float(weight.sum()) * limit
+            count, moment = pieces.cumulated
+            searched = float(weight.sum())
+            others, limit = selected.total - searched, limit - pieces.origin
+            scores_sum = float(selected.weight @ np.minimum(pos - pieces.origin, limit)) - searched * limit
             total += others * (moment[pieces.stop] - count[pieces.start])
-            total -= (scores_sum - others * (pieces.origin + 1.0)) * count[pieces.stop]
-        return float(total) / self.norm, self._charge(pieces, selected, rows, charges)
+            total -= (scores_sum - others) * count[pieces.stop]
+        return total / self.norm, _Charges(pieces, selected, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
         """Return the positives that require a search, in ascending order, and the lowest score that requires one.
@@ -109,7 +143,7 @@ class BoundConvex(_WindowBound):
         For a low-scored positive, all negatives in the window contribute and no search is needed; with a small window
         this is the case for most positives. Searches for sorted keys are several times faster.
         """
-        if self.beyond or pieces.weight.size == 1:
+        if self.beyond:
             return np.argsort(pos), -np.inf
         margin = 0.0 if pieces.start else 1.0
         limit = float(pieces.score[pieces.stop - 1]) + margin
@@ -127,10 +161,13 @@ class BoundConvex(_WindowBound):
         negatives in between.
         """
         s = self._checked(scores)
+        return self.pairs(s, count, width, self.cut(s, width))
+
+    def pairs(self, s: Array, count: int, width: float, pieces: Pieces) -> Pairs:
+        """Return the pairs of :meth:`curvature`."""
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self._cut(s, width)
         late, early, share, _ = self._ranks(pos, pieces, max(width, half))
         inside, beyond = prefix(pieces.window_row_weights()), late > pieces.stop
         in_window = (share >= 0.5) & ~beyond
@@ -159,7 +196,7 @@ class BoundConvex(_WindowBound):
         s = self._checked(scores)
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self._cut(s, width)
+        pieces = self.cut(s, width)
         inside = pieces.window_row_weights()
         parts = pairs_near_kink(near, pos - 1.0, Selected(pieces.rows, inside, 0.0), pieces.row_score, width / 2)
         parts = [part._replace(weight=part.weight / self.norm) for part in parts]
@@ -174,7 +211,7 @@ class BoundConvex(_WindowBound):
 
     def _band(self, s: Array, rows: Index, end: float, slope: float, half: float) -> Pairs:
         """Return pairs of every row of one class in the band around the end of its selection."""
-        inside = self._in_band(s, rows, end, half)
+        inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
 
     def has(self, method: str) -> bool:
@@ -204,8 +241,9 @@ class BoundConvex(_WindowBound):
         other.norm *= self.norm / (self.lowest.size * (self.b - self.a))
         return other
 
-    def _cut(self, s: Array, width: float) -> Pieces:
-        return cut(s, self, self.a, self.b, width=width, rest=self.beyond)
+    def cut(self, s: Array, width: float, ranked: Descending | None = None) -> Pieces:
+        """Return the negatives in the window."""
+        return cut(s, self, self.a, self.b, width=width, rest=self.beyond, ranked=ranked)
 
     def _ranks(self, pos: Array, pieces: Pieces, width: float) -> tuple[Index, Index, Array, Array]:
         """Return two ranks for each positive, the share of the first, and the value.
@@ -214,7 +252,7 @@ class BoundConvex(_WindowBound):
         the last negative with a positive contribution. The candidates inside and right of the window coincide at its
         end, so only the choice between them and the candidate left of the window is smoothed.
         """
-        count, moment = pieces.cumulated()
+        count, moment = pieces.cumulated
         from_origin = pos - pieces.origin
         start, stop = pieces.start, pieces.stop
         late = pieces.count_above(pos - 1.0, start, stop)
@@ -224,7 +262,7 @@ class BoundConvex(_WindowBound):
             right_value = moment[rank] - from_origin * count[rank] + (count[stop] - count[start])
             late, value = np.where(right_value > value, rank, late), np.maximum(value, right_value)
         if not start:
-            return late, np.zeros_like(late), np.ones(pos.size), value
+            return late, np.zeros(late.size, dtype=np.intp), np.ones(pos.size), value
         early = pieces.count_above(pos, 0, start)
         early_value = moment[early] - from_origin * count[early]
         gain = value - early_value
@@ -271,35 +309,32 @@ class BoundConvex(_WindowBound):
         added. ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
         """
         wide, soft = halves
-        inside = self._in_band(s, rows, end, soft) if soft > 0 else rows[:0]
+        edge = _edge(soft, end) if soft > 0 else 0.0
+        offset = s[rows] - end
+        near = np.flatnonzero(np.abs(offset) <= max(edge, wide))
+        # The sample must not depend on the order of the rows.
+        near = near[np.argsort(offset[near])]
+        rows, offset = rows[near], offset[near]
+        low, high = offset.searchsorted(-edge), offset.searchsorted(edge, side="right")
+        inside = rows[low:high] if soft > 0 else rows[:0]
         if soft >= wide or inside.size >= 2 * count:
-            return [self._band_pairs(s, inside, slope, soft, count)]
-        around = rows[np.abs(s[rows] - end) < wide]
+            return [self._band_pairs(inside, slope, soft, count)]
+        around = rows[offset.searchsorted(-wide, side="right") : offset.searchsorted(wide)]
         if inside.size < _FEW_INSIDE:
-            return [self._band_pairs(s, around, slope, wide, count)]
+            return [self._band_pairs(around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
         density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]
         share = 1.0 - rest * min(1.0, density[0] / density[1])
-        pairs = self._band_pairs(s, inside, slope, soft, count), self._band_pairs(s, around, slope, wide, count)
+        pairs = self._band_pairs(inside, slope, soft, count), self._band_pairs(around, slope, wide, count)
         return [part._replace(weight=part.weight * each) for part, each in zip(pairs, (share, rest), strict=True)]
 
-    @staticmethod
-    def _in_band(s: Array, rows: Index, end: float, half: float) -> Index:
-        """Return the rows with scores within ``half`` of ``end``.
-
-        The last row of a soft selection is at the edge: rounding must not decide whether it is inside.
-        """
-        edge = half * (1 + 1e-9) + 8 * np.finfo(np.float64).eps * abs(end)
-        return rows[np.abs(s[rows] - end) <= edge]
-
-    def _band_pairs(self, s: Array, band: Index, slope: float, half: float, count: int) -> Pairs:
-        """Sample pairs of rows of one class in a band around the end of its selection."""
+    def _band_pairs(self, band: Index, slope: float, half: float, count: int) -> Pairs:
+        """Sample pairs of rows of one class in a band around the end of its selection; they are in order of score."""
         if band.size < 2 or slope == 0:
             return no_pairs()
-        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
         line = prefix(self.weight[band])
         drawn = band[systematic(line, count)]
-        partner = np.roll(drawn, int(0.6180339887498949 * count))
+        partner = shifted(drawn)
         density = slope * line[-1] / (2 * half * self.norm)
         return Pairs(drawn, partner, np.full(count, density / (2 * count)))
 
@@ -320,33 +355,45 @@ class BoundConvex(_WindowBound):
         return Pairs(near.rows[i], pieces.rows[j], np.full(count, weight))
 
 
-class BoundHinge(_WindowBound):
-    """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
+class WindowEvaluation(Evaluation):
+    """Values and affine minorants of :class:`BoundConvex` at given scores.
 
-    convex = False
+    If they are few, the sorted negatives are kept, for bounds of the same or a smaller width.
+    """
 
-    def __init__(
-        self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float, min_tpr: float = 0.0
-    ) -> None:
-        super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
-        self._plus, self._minus = (BoundConvex(y, sample_weight, 0.0, rate, min_tpr) for rate in (max_fpr, min_fpr))
-        self._plus.norm = self._minus.norm = self.norm
+    loss: BoundConvex
 
-    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Return value and generalised gradient, by one search in the sorted window."""
-        s = self._checked(scores)
-        selected = self.lowest.select(s)
-        pos = s[selected.rows]
-        pieces = cut(s, self, self.a, self.b)
-        count, moment = pieces.cumulated()
-        order = np.argsort(pos)
-        pos, weight, first = pos[order], selected.weight[order], pieces.start
-        end = pieces.count_above(pos - 1.0, first, pieces.stop)
-        held = count[end] - count[first]
-        value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        gradient = self._charge(pieces, selected, order, [(end, weight)], first)
-        return float(weight @ value) / self.norm, gradient
+    def __init__(self, loss: BoundConvex, scores: Array) -> None:
+        super().__init__(loss, scores)
+        self._ranked: tuple[float, Descending] | None = None
 
-    def split(self) -> tuple[BoundLoss, BoundLoss]:
-        """Return ``b/(b-a) * tight(0, b)`` and ``a/(b-a) * tight(0, a)``, for the same ``min_tpr``."""
-        return self._plus, self._minus
+    def _computed(self, width: float) -> tuple[float, Array]:
+        self._values[width], charges = self.loss.charges(self.scores, width, self._pieces(width))
+        return self._values[width], self.loss.charge(*charges)
+
+    def value(self, width: float) -> float:
+        """Return the value of the minorant, without its gradient."""
+        if width not in self._values:
+            self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
+        return self._values[width]
+
+    def curvature(self, count: int, width: float) -> Pairs:
+        """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
+        return self.loss.pairs(self.scores, count, width, self._pieces(width))
+
+    def _pieces(self, width: float) -> Pieces:
+        if self._ranked is None or self._ranked[0] < width:
+            loss = self.loss
+            ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
+            if ranked.rows.size > _KEPT * loss.n_samples:
+                return loss.cut(self.scores, width, ranked)
+            self._ranked = width, ranked
+        return self.loss.cut(self.scores, width, self._ranked[1])
+
+
+def _edge(half: float, end: float) -> float:
+    """Return half the width of a band, a little wider: the last row of a soft selection is at its edge.
+
+    Rounding must not decide whether that row is inside.
+    """
+    return half * (1 + 1e-9) + 8 * _EPS * abs(end)

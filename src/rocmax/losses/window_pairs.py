@@ -12,7 +12,7 @@ from rocmax._typing import Array, Index
 from rocmax._window import check_corner, window_end
 from rocmax.losses._lowest import LowestPositives, Selected
 from rocmax.losses._softplus_sums import SoftplusSums, blocks, softplus
-from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, soft_rank, systematic
+from rocmax.losses._sorted import Pieces, charged, cut, no_pairs, prefix, sample_bands, shifted, soft_rank, systematic
 from rocmax.losses.base import BoundLoss, Loss, Pairs
 from rocmax.losses.growth import GrownCuts, Growth, grow_pairs
 
@@ -290,7 +290,7 @@ class BoundWindowPairs(BoundLoss):
         line = prefix(self.weight[band])
         drawn = band[systematic(line, count)]
         jump = slope / (self.norm * self.loss.scale)
-        partner = np.roll(drawn, int(0.6180339887498949 * count))
+        partner = shifted(drawn)
         return Pairs(drawn, partner, np.full(count, jump * line[-1] / (4 * half * count)))
 
     def _rows(self, pieces: Pieces, selected: Selected, of_positives: Array, of_pieces: Array, unit: float) -> Array:
@@ -329,7 +329,7 @@ class BoundWindowPairs(BoundLoss):
     def _pieces(self, s: Array, width: float) -> Pieces:
         if not self.loss.soft_tail:
             return cut(s, self, self.a, self.b, width=width)
-        pieces = cut(s, self, 0.0, self.n)
+        pieces = cut(s, self, 0.0, self.n, merge_ties=True)
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
 
 

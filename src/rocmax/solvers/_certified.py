@@ -258,7 +258,7 @@ class CertifiedRun:
 
     def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
         if thin is None:
-            return self.loss.curvature(self.at.scores, count, self.width)
+            return self.here.curvature(count, self.width)
         rows, small = thin
         pairs = small.curvature(self.at.scores[rows], count, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)

@@ -127,7 +127,7 @@ class _Run:
         """Add the most violated constraint at ``w``; return the loss there."""
         scores = self.operator.matvec(w) if w.any() else np.zeros(self.operator.shape[0])
         value, coefficients = self._loss.value_and_gradient(scores)
-        if value < -1e-9 * (1.0 + float(np.abs(coefficients) @ np.abs(scores))):
+        if value < 0 and value < -1e-9 * (1.0 + float(np.abs(coefficients) @ np.abs(scores))):
             raise ValueError(
                 f"CuttingPlane requires a loss that is never negative, because its slack is not; got "
                 f"{type(self._loss).__name__} with the value {value:.3g}; use OCAS"

@@ -12,9 +12,10 @@ from scipy import sparse
 from rocmax import PartialAUCClassifierCV
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
+from rocmax.estimators.linear._initial_weights import StartSpec
 from rocmax.estimators.linear._model_choice import agreement, clearly_above
 from rocmax.estimators.linear._positive_clusters import group, regroup
-from rocmax.estimators.linear._refinement import StartSpec, WindowRefinement
+from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.estimators.linear._standardization import standardized
 from rocmax.estimators.linear._start_trials import SAFE, TIGHT_ABOVE, StartTrials
 from rocmax.losses import PartialAUCTight
@@ -215,6 +216,23 @@ def test_hopeless_starts_are_dropped_after_the_first_folds(monkeypatch):
     assert trials.means() == pytest.approx(
         {"safe, C=1": 0.5, "zero, C=1": 0.0, "far, C=1": 0.2, "behind, C=1": 0.4, "once, C=1": 0.44}
     )
+
+
+def test_starts_that_are_behind_after_half_of_the_folds_are_dropped(monkeypatch):
+    monkeypatch.setattr(Fold, "starts", scripted)
+    given = {
+        "safe": [0.5] * 10,
+        # The mean of the first five differences is 0.06, with a standard error of 0.04; then 0.02 and 0.04.
+        "clearly": [0.4, 0.6, 0.4, 0.4, 0.4, *[0.9] * 5],
+        "hardly": [0.4, 0.6, 0.4, 0.4, 0.6, *[0.3] * 5],
+    }
+    folds = [Scripted({kind: scores[i] for kind, scores in given.items()}) for i in range(10)]
+    trials = StartTrials(Parallel(), folds, {}, {})
+    trials.add([StartSpec("safe", 1.0)])
+    trials.add_promising([StartSpec(kind, 1.0) for kind in ("clearly", "hardly")])
+    assert all(fold.asked == ["safe", "clearly", "hardly"] for fold in folds[:5])
+    assert all(fold.asked == ["safe", "hardly"] for fold in folds[5:])
+    assert np.isnan(trials.scores).sum(axis=0).tolist() == [0, 5, 0]
 
 
 def test_clearly_above_means_by_more_than_two_standard_errors():

@@ -9,7 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier
+from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._initial_weights import StartProblem, fit_start
+from rocmax.estimators.linear._refinement import WindowRefinement
 from rocmax.estimators.linear._standardization import RowSample, standardized
 from rocmax.estimators.linear._top_rows import top_rows
 from rocmax.metrics import partial_auc_score
@@ -82,6 +84,21 @@ def test_a_fit_that_begins_elsewhere_ends_at_the_same_solution():
     found = fit_start(StartProblem("logistic", operator, y, None, 1.0, sample), 1e-8, 100, near)
     expected = LogisticRegression(tol=1e-10, max_iter=1000).fit(operator.rows(slice(None)), y)
     np.testing.assert_allclose(found.v[:-1], expected.coef_[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "balanced", "svc"])
+def test_fits_in_a_fold_need_no_hessian_but_end_at_the_solution(kind, monkeypatch):
+    X, rng = rows(n=20_000)
+    y = X[:, 0] + rng.standard_normal(20_000) > np.quantile(X[:, 0], 0.8)
+    data = TrainingSet(X, y, None, np.array([0, 1]), 1, y)
+    whole = WindowRefinement(data, (0.0, 0.1, 0.0), 1e-3, 500)
+    whole.is_guide = True
+    whole.start(kind, 0.1)
+    fold = data._replace(X=X[4000:], positive=y[4000:])
+    alone = WindowRefinement(fold, (0.0, 0.1, 0.0), 1e-6, 500).start(kind, 0.1)
+    monkeypatch.setattr(StartProblem, "hessian", None)
+    found = WindowRefinement(fold, (0.0, 0.1, 0.0), 1e-3, 500, whole.solutions).start(kind, 0.1)
+    np.testing.assert_allclose(found.scores, alone.scores, atol=2e-3)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "balanced", "svc"])

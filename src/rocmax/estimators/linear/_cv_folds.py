@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rocmax._progress import counted
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet
+from rocmax.estimators.linear._initial_weights import Solutions, StartSpec
 from rocmax.estimators.linear._model_choice import close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
-from rocmax.estimators.linear._refinement import Solutions, StartSpec, WindowRefinement, weighted_spread
+from rocmax.estimators.linear._refinement import WindowRefinement
+from rocmax.estimators.linear._standardization import weighted_spread
 from rocmax.estimators.linear.base import LinearScoreClassifier
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
@@ -53,14 +55,14 @@ class Fold:
         }
         starts = [refinement.start_of(spec, here) for spec in specs]
         weights = [refinement.weights(start) for start in starts]
-        return [self._score(w) if w.any() else 0.0 for w in weights], weights
+        return self._unless_zero(weights), weights
 
     def path(self, starts: Array, Cs: Array) -> tuple[list[float], list[Array], int]:
         """Return the held-out partial AUC and the weights along the path, and the largest number of iterations."""
         refinement = self._refinement()
         results = refinement.path(refinement.mean_start(starts), Cs)
         models = [result.w for result in results]
-        return [self._score(w) for w in models], models, max(result.n_iter for result in results)
+        return self._scores(models), models, max(result.n_iter for result in results)
 
     def fits(self, models: list[LinearScoreClassifier]) -> tuple[list[float], list[Result], list[float]]:
         """Return the held-out partial AUC, the result and the standard deviation of the training scores of each model.
@@ -71,7 +73,7 @@ class Fold:
         results = [model._minimize(part, None, None) for model in models]
         operator = as_operator(part.X)
         spreads = [weighted_spread(operator.matvec(result.w), part.weight) for result in results]
-        return [self._score(result.w) if result.w.any() else 0.0 for result in results], results, spreads
+        return self._unless_zero([result.w for result in results]), results, spreads
 
     def _refinement(self, similar: Solutions | None = None) -> WindowRefinement:
         return WindowRefinement(self._part(), self.window, self.tol, self.max_iter, similar)
@@ -84,16 +86,21 @@ class Fold:
             weight=None if weight is None else weight[self.train],
         )
 
-    def _score(self, w: Array) -> float:
-        weight = self.data.weight
-        return partial_auc_score(
-            self.data.positive[self.test],
-            as_operator(self.data.X[self.test]).matvec(w),
-            min_fpr=self.window[0],
-            max_fpr=self.window[1],
-            min_tpr=self.window[2],
-            sample_weight=None if weight is None else weight[self.test],
-        )
+    def _unless_zero(self, models: list[Array]) -> list[float]:
+        """Return the held-out partial AUC of each model; 0 for zero weights."""
+        return [score if w.any() else 0.0 for score, w in zip(self._scores(models), models, strict=True)]
+
+    def _scores(self, models: list[Array]) -> list[float]:
+        """Return the held-out partial AUC of each model."""
+        positive, operator = self.data.positive[self.test], as_operator(self.data.X[self.test])
+        low, high, floor = self.window
+        weight = None if self.data.weight is None else self.data.weight[self.test]
+        return [
+            partial_auc_score(
+                positive, operator.matvec(w), min_fpr=low, max_fpr=high, min_tpr=floor, sample_weight=weight
+            )
+            for w in models
+        ]
 
 
 class Route:

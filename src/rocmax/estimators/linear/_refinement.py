@@ -18,14 +18,13 @@ import numpy as np
 from rocmax._typing import Array, Bools, Index
 from rocmax._validate import TrainingSet
 from rocmax._window import window_end
-from rocmax.estimators.linear._initial_weights import Solution, StartProblem, fit_start
+from rocmax.estimators.linear._initial_weights import Solution, Solutions, StartProblem, StartSpec, fit_start
 from rocmax.estimators.linear._positive_clusters import Labels, group, regroup
 from rocmax.estimators.linear._solver_choice import MANY_ROWS, start_solver
-from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized
+from rocmax.estimators.linear._standardization import MAX_SQUARE, RowSample, standardized, weighted_spread
 from rocmax.estimators.linear._top_rows import top_rows
 from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.anchored import Anchored
-from rocmax.losses.bins import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
@@ -43,23 +42,13 @@ TRUST = 0.1
 # The part is used if it has at most every third row. If it has fewer rows per feature than the last number, classifiers
 # are fitted to all rows, beginning with the solution on the part.
 _PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
+# Largest entry of the gradient at a solution at which fits in folds begin; it is larger on the rows of a fold.
+_GUIDE_TOL = 1e-3
 # Weight of the loss of starting points for a cluster of positives.
 SUBGROUP_STRENGTH = 10.0
 CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
 # Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
 STARTS = (("logistic", 1.0), ("auc", 10.0))
-
-
-class StartSpec(NamedTuple):
-    """Starting point: kind, weight of the loss, and for a cluster of positives, its number and how many there are."""
-
-    kind: str
-    C: float
-    group: int = 0
-    n_groups: int = 0
-
-
-Solutions = dict[tuple[str, float], Solution]
 
 
 class Start(NamedTuple):
@@ -92,7 +81,11 @@ class Refinement(ABC):
     ----------
     solutions : dict
         Solutions of the classifiers that were fitted as starting points, by kind and weight of the loss.
+    is_guide : bool
+        Whether fits in folds begin at the solutions. They are less accurate then, but have the Hessian on all rows.
     """
+
+    is_guide = False
 
     def __init__(
         self,
@@ -122,6 +115,11 @@ class Refinement(ABC):
         """Map from weights of uncorrelated features: in them, the penalty is isotropic."""
         return None if self._sample is None else self._sample.whitening()
 
+    @cached_property
+    def _every_row(self) -> RowSample | None:
+        known = self.is_guide and self._sample is not None
+        return RowSample(self._operator, self._data.weight, step=1) if known else None
+
     @abstractmethod
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight at ``C = 1``; it grows with the number of relevant rows per feature."""
@@ -132,7 +130,13 @@ class Refinement(ABC):
 
     def start(self, kind: str, strength: float) -> Start:
         """Fit a starting point, "logistic", "balanced" or "svc", with the given weight of the loss."""
-        return self._classifier(kind, strength, self._data.positive, self._data.weight, (kind, strength))
+        positive, weight, key = self._data.positive, self._data.weight, (kind, strength)
+        start, rows = self._classifier(kind, strength, positive, weight, key), self._every_row
+        if rows is not None:
+            v = self.solutions[key].v
+            problem = StartProblem(kind, self._operator, positive, weight, strength, rows)
+            self.solutions[key] = Solution(v, problem.hessian(v))
+        return start
 
     def _classifier(
         self, kind: str, strength: float, positive: Bools, weight: Array | None, key: tuple[str, float]
@@ -140,8 +144,9 @@ class Refinement(ABC):
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
         tol = self._tol * (0.1 if self._operator.shape[0] >= MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        tol = _GUIDE_TOL if self.is_guide else min(tol, 1e-4)
         problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
-        self._last[kind] = self.solutions[key] = fit_start(problem, min(tol, 1e-4), 10 * self._max_iter, near)
+        self._last[kind] = self.solutions[key] = fit_start(problem, tol, 10 * self._max_iter, near)
         return self._normalized(self.solutions[key].v[:-1])
 
     def mean_start(self, weights: Array) -> Start:
@@ -255,16 +260,6 @@ class Refinement(ABC):
         spread = weighted_spread(scores, self._data.weight)
         scores /= spread
         return Start(w / spread, scores)
-
-
-def weighted_spread(scores: Array, weight: Array | None) -> float:
-    """Return the weighted standard deviation of scores; 1 if it is zero."""
-    mean, total, square = np.average(scores, weights=weight), 0.0, 0.0
-    for rows in blocks(scores.size):
-        part = scores[rows] - mean
-        share = np.ones(part.size) if weight is None else weight[rows]
-        total, square = total + float(share.sum()), square + float((share * part) @ part)
-    return float(np.sqrt(square / total)) or 1.0
 
 
 class WindowRefinement(Refinement):

@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._typing import Array
+from rocmax.losses.bins import blocks
 from rocmax.operators import StandardizedOperator
 
 # Largest number of features for matrices of pairs of features.
@@ -59,6 +60,16 @@ def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
     return origin + mean, np.maximum(squares / total - mean**2, 0.0)
 
 
+def weighted_spread(scores: Array, weight: Array | None) -> float:
+    """Return the weighted standard deviation of scores; 1 if it is zero."""
+    mean, total, square = np.average(scores, weights=weight), 0.0, 0.0
+    for rows in blocks(scores.size):
+        part = scores[rows] - mean
+        share = np.ones(part.size) if weight is None else weight[rows]
+        total, square = total + float(share.sum()), square + float((share * part) @ part)
+    return float(np.sqrt(square / total)) or 1.0
+
+
 class RowSample:
     """Standardized rows at equal distances, from which matrices of pairs of features are estimated.
 
@@ -68,11 +79,14 @@ class RowSample:
         All rows.
     weight : ndarray of shape (n_samples,), default=None
         Sample weights.
+    step : int, default=None
+        Distance between the rows; None takes enough rows for an estimate.
     """
 
-    def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
+    def __init__(self, operator: StandardizedOperator, weight: Array | None = None, step: int | None = None) -> None:
         n_rows, n_features = operator.shape
-        step = max(1, n_rows // max(_FEWEST_VALUES // n_features, _ROWS_PER_FEATURE * n_features))
+        if step is None:
+            step = max(1, n_rows // max(_FEWEST_VALUES // n_features, _ROWS_PER_FEATURE * n_features))
         self.index = slice(None, None, step)
         self._X = operator.rows(self.index)
         self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rocmax._progress import counted
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
+from rocmax.estimators.linear._initial_weights import Solutions, StartSpec
 from rocmax.estimators.linear._model_choice import agreement, close_to_best
 from rocmax.estimators.linear._positive_clusters import Labels
-from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH, Solutions, StartSpec
+from rocmax.estimators.linear._refinement import SUBGROUP_STRENGTH
 
 # Classifiers and the full AUC depend on all rows.
 CLASSIFIERS = (
@@ -37,10 +38,12 @@ _CLOSE = 0.5
 # Above a true-positive rate: largest distance of the tight loss from the best other starting point, in standard errors,
 # and its weight relative to all others together if it is better than them.
 _TIGHT_BEHIND, _TIGHT_WEIGHT = 1.5, 2
-# A start is dropped after the first fold if its score is below this part of that of the best safe start, and after
-# these folds if it was behind in each of them.
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, after these
+# folds if it was behind in each of them, and after half of the folds if it is behind by more than this number of
+# standard errors.
 _FAR_BEHIND = 0.5
 _TRIAL = 3
+_BEHIND = 1.0
 
 
 def group_specs(groups: dict[int, Labels]) -> list[StartSpec]:
@@ -92,14 +95,18 @@ class StartTrials:
             if left:
                 self._fit(batch, left)
             done = batch[-1] + 1
-            level = best[:done, np.newaxis] * (1.0 if done >= _TRIAL else _FAR_BEHIND)
-            behind = (self.scores[:done, left] < level).all(axis=0)
+            scores, level = self.scores[:done, left], best[:done, np.newaxis]
+            behind = (scores < (1.0 if done >= _TRIAL else _FAR_BEHIND) * level).all(axis=0)
+            if done > _TRIAL:
+                gap = level - scores
+                behind |= gap.mean(axis=0) > _BEHIND * gap.std(axis=0, ddof=1) / np.sqrt(done)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
             left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
 
     def _batches(self) -> Iterator[range]:
-        """Split the folds: the first one, those up to the end of the trial, the others."""
-        ends = sorted({0, 1, min(_TRIAL, len(self._folds)), len(self._folds)})
+        """Split the folds: the first one, those up to the end of the trial, up to half of all, the others."""
+        n_folds = len(self._folds)
+        ends = sorted({0, 1, min(_TRIAL, n_folds), max(min(_TRIAL, n_folds), n_folds // 2), n_folds})
         return (range(start, stop) for start, stop in pairwise(ends))
 
     def _extend(self, specs: Sequence[StartSpec]) -> None:

@@ -45,8 +45,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
     three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
     detect only one cluster. A candidate is dropped if it has zero weights in a fold, if it is far behind the best of
-    the other starting points in the first fold, or behind it in each of the first three folds; it is used only if its
-    models are similar in all folds.
+    the other starting points in the first fold, behind it in each of the first three folds, or behind it by more than
+    one standard error after half of the folds; it is used only if its models are similar in all folds.
     The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
     Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is
     used if the resulting score is higher by more than two standard errors.
@@ -244,6 +244,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     def _trials(self, parallel: Parallel, folds: list[Fold], data: TrainingSet) -> StartTrials:
         """Fit the starting points in the folds."""
         whole = WindowRefinement(data, folds[0].window, self.tol, self.max_iter)
+        whole.is_guide = True
         # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
         groups = whole.groups() if self.min_tpr == 0 else {}
         of_groups = group_specs(groups)
