@@ -18,8 +18,6 @@ from rocmax.losses.base import Pairs
 
 # Margin for the rank of a score in a part of the rows, in standard errors.
 _ERRORS = 2.5
-# Tied rows are merged if there are more rows than this multiple of the number inside the window.
-_MANY_TIED = 3
 
 
 @dataclass(frozen=True)
@@ -171,8 +169,8 @@ def cut(
     """
     full = stop >= sample.n * (1 - 1e-12)
     rows, row_score, row_weight = ranked or descending(scores, sample, stop, width, rest)
-    # With many ties at the end, such as at zero weights, all rows that are tied are one piece.
-    merge_ties |= not (full or rest) and rows.size > _MANY_TIED * _n_inside(sample, stop)
+    # One piece has no rounding error where all rows are tied, as at zero weights, or tied rows are on both sides.
+    merge_ties |= start > 0 or bool(row_score[0] == row_score[-1])
     row_block, score, weight = _blocks(row_score, row_weight) if merge_ties else (None, row_score, row_weight)
     if full:
         inside = weight
@@ -318,7 +316,7 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Descending
     probably below the end of the window, then that of the least number of rows that can reach ``stop``.
     """
     size = sample.n_negative
-    k = _n_inside(sample, stop)
+    k = min(size, math.ceil(stop * size / sample.n))
     lowest = _below_rank(scores, sample.is_negative, k / size)
     while True:
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
@@ -330,11 +328,6 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Descending
             return found
         lowest = -np.inf if k == size else _of_rank(scores[sample.is_negative], k)
         k = min(size, 2 * k)
-
-
-def _n_inside(sample: Ranked, stop: float) -> int:
-    """Return the number of negatives of mean weight up to the rank ``stop``."""
-    return min(sample.n_negative, math.ceil(stop * sample.n_negative / sample.n))
 
 
 def _of_rank(values: Array, k: int) -> float:

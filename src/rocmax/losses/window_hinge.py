@@ -135,7 +135,7 @@ class BoundConvex(WindowBound):
             scores_sum = float(selected.weight @ np.minimum(pos - pieces.origin, limit)) - searched * limit
             total += others * (moment[pieces.stop] - count[pieces.start])
             total -= (scores_sum - others) * count[pieces.stop]
-        return total / self.norm, _Charges(pieces, selected, rows, charges)
+        return float(total) / self.norm, _Charges(pieces, selected, rows, charges)
 
     def _searched(self, pos: Array, pieces: Pieces) -> tuple[Index, float]:
         """Return the positives that require a search, in ascending order, and the lowest score that requires one.
