@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import sparse
+from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rocmax._typing import Array
@@ -366,10 +367,9 @@ def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array
     # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
     ridge = 1e-3 * np.trace(hessian) / d if is_sample else 0.0
     hessian[np.diag_indices(d)] += 1.0 + ridge
-    try:
-        found: Array = -linalg.cho_solve(linalg.cho_factor(hessian), gradient)
-        return found
-    except linalg.LinAlgError:
+    _, step, failed = dposv(hessian, -gradient)
+    if failed:
         # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
-        result: Array = -gradient / np.diagonal(hessian)
-        return result
+        step = -gradient / np.diagonal(hessian)
+    result: Array = step
+    return result
