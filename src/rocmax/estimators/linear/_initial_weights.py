@@ -139,8 +139,7 @@ def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution |
     problem : StartProblem
         The problem.
     tol : float
-        Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows. With the Hessian of
-        a similar problem, the tolerance is for the gradient that is expected after that step.
+        Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows.
     max_iter : int
         Maximum number of iterations.
     near : Solution, default=None
@@ -170,7 +169,7 @@ def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, fa
 def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
     """Take Newton steps; the Hessian is computed again only when steps with the known one make little progress."""
     v, hessian = near
-    gradient, factor, n_poor, least, n_stalled, rate = problem.gradient(v), None, 0, np.inf, 0, 1.0
+    gradient, factor, n_poor, least, n_stalled = problem.gradient(v), None, 0, np.inf, 0
     for _ in range(max_iter):
         fresh = hessian is None
         largest = float(np.abs(gradient).max())
@@ -182,16 +181,12 @@ def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) ->
             hessian, factor = problem.hessian(v), None
         factor = _factor(hessian, problem.ridge) if factor is None else factor
         step = -_solved(factor, gradient)
-        if largest * rate <= tol:
+        if largest <= tol:
             return Solution(v + step, hessian)
         decrease = -float(gradient @ step)
         v, gradient, length = _searched(problem, v, gradient, step)
         if length == 1.0 and float(gradient @ _solved(factor, gradient)) <= _CONTRACTION**2 * decrease:
-            if hessian is near.hessian:
-                # On similar rows, the next step will probably reduce the gradient as much as this one.
-                rate = min(1.0, 2.0 * float(np.abs(gradient).max()) / largest)
             continue
-        rate = 1.0
         n_poor += fresh
         if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
             # The Hessian from a sample of the rows is not accurate enough.
