@@ -184,10 +184,10 @@ def given_trials(spec, score, turn):
 class Scripted:
     """Fold whose starting points have given scores; zero weights for a score of None."""
 
-    data = SimpleNamespace(X=np.zeros((4, 2)))
-
-    def __init__(self, scores):
+    def __init__(self, scores, n_positives=4):
         self.scores, self.asked = scores, []
+        self.data = SimpleNamespace(X=np.zeros((n_positives, 2)), positive=np.ones(n_positives, dtype=bool))
+        self.test = np.arange(n_positives)
 
 
 def scripted(fold, specs, groups, similar):
@@ -233,6 +233,49 @@ def test_starts_that_are_behind_after_half_of_the_folds_are_dropped(monkeypatch)
     assert all(fold.asked == ["safe", "clearly", "hardly"] for fold in folds[:5])
     assert all(fold.asked == ["safe", "hardly"] for fold in folds[5:])
     assert np.isnan(trials.scores).sum(axis=0).tolist() == [0, 5, 0]
+
+
+@pytest.mark.parametrize(("n_positives", "dropped"), [(100, False), (400, True)])
+def test_starts_far_behind_for_the_number_of_positives_are_dropped_after_the_first_fold(
+    monkeypatch, n_positives, dropped
+):
+    # The standard error of a partial AUC of 0.5 is at most 0.05 with 100 positives, and 0.025 with 400.
+    monkeypatch.setattr(Fold, "starts", scripted)
+    folds = [Scripted({"safe": 0.5, "low": 0.4}, n_positives) for _ in range(3)]
+    trials = StartTrials(Parallel(), folds, {}, {})
+    trials.add([StartSpec("safe", 1.0)])
+    trials.add_promising([StartSpec("low", 1.0)])
+    assert [("low" in fold.asked) for fold in folds] == [True, not dropped, not dropped]
+
+
+def test_in_a_race_safe_starts_are_dropped_after_half_of_the_folds(monkeypatch):
+    monkeypatch.setattr(Fold, "starts", scripted)
+    given = {
+        "logistic": [0.5] * 6,
+        # The mean of the first three differences is 0.0199, with a standard error of 0.01; then 0.03 and 0.01.
+        "balanced": [0.47, 0.4703, 0.50, *[0.6] * 3],
+        "svc": [0.46, 0.46, 0.49, *[0.9] * 3],
+    }
+    folds = [Scripted({kind: scores[i] for kind, scores in given.items()}) for i in range(6)]
+    trials = StartTrials(Parallel(), folds, {}, {})
+    trials.add([StartSpec(kind, 1.0) for kind in given], race=True)
+    assert all(len(fold.asked) == 3 for fold in folds[:3])
+    assert all(fold.asked == ["logistic", "balanced"] for fold in folds[3:])
+    assert trials.choices(folds[0].data)[0].tolist() == [1]
+    # New starts are compared with the best complete one.
+    for fold, score in zip(folds, [0.475, 0.475, 0.505, 0.55, 0.55, 0.55], strict=True):
+        fold.scores["new"] = score
+    trials.add_promising([StartSpec("new", 1.0)])
+    assert np.isnan(trials.scores[:, 3]).sum() == 0
+
+
+def test_without_a_race_or_with_few_folds_no_safe_start_is_dropped(monkeypatch):
+    monkeypatch.setattr(Fold, "starts", scripted)
+    for n_folds, race in [(6, False), (5, True), (2, True)]:
+        folds = [Scripted({"best": 0.5, "bad": 0.1}) for _ in range(n_folds)]
+        trials = StartTrials(Parallel(), folds, {}, {})
+        trials.add([StartSpec("best", 1.0), StartSpec("bad", 1.0)], race=race)
+        assert not np.isnan(trials.scores).any()
 
 
 def test_clearly_above_means_by_more_than_two_standard_errors():

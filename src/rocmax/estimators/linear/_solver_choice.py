@@ -13,8 +13,10 @@ from rocmax.solvers.base import Solver
 MANY_ROWS = 10_000
 # Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
 ROUGH_SHARE = 0.06
-# Largest number of cuts for a starting point with the tight loss, and its tolerance without and with ``min_tpr > 0``.
+# Largest number of cuts for a starting point with the tight loss, and its tolerance: on few rows without and with
+# ``min_tpr > 0``, and on many rows.
 _CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
+_CUTS_MANY, _CUT_TOL_MANY = 50, 1e-3
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -42,6 +44,8 @@ def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool)
     Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
     whether the window is limited to rates above a true-positive rate.
     """
+    if kind == "tight" and n_rows >= MANY_ROWS:
+        return CuttingPlane(_CUT_TOL_MANY, _CUTS_MANY)
     if kind == "tight":
         return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
     rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))

@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from rocmax._progress import counted
+from rocmax._typing import Array, Bools
 from rocmax._validate import TrainingSet
 from rocmax.estimators.linear._cv_folds import Fold
 from rocmax.estimators.linear._initial_weights import Solutions, StartSpec
@@ -38,12 +39,12 @@ _CLOSE = 0.5
 # Above a true-positive rate: largest distance of the tight loss from the best other starting point, in standard errors,
 # and its weight relative to all others together if it is better than them.
 _TIGHT_BEHIND, _TIGHT_WEIGHT = 1.5, 2
-# A start is dropped after the first fold if its score is below this part of that of the best safe start, after these
-# folds if it was behind in each of them, and after half of the folds if it is behind by more than this number of
-# standard errors.
-_FAR_BEHIND = 0.5
+# A start is dropped after the first fold if its score is below this part of that of the best safe start, or lower by
+# more than this number of standard errors. It is dropped after a number of folds if it was behind in each of them, and
+# after half of the folds if it is behind by more than a number of standard errors, which is larger for a safe start.
+_FAR_BEHIND, _FAR_BEHIND_ERRORS = 0.5, 3.0
 _TRIAL = 3
-_BEHIND = 1.0
+_BEHIND, _SAFE_BEHIND = 1.0, 2.0
 
 
 def group_specs(groups: dict[int, Labels]) -> list[StartSpec]:
@@ -81,25 +82,28 @@ class StartTrials:
         self.scores = np.empty((len(folds), 0))
         self.weights = np.empty((len(folds), 0, folds[0].data.X.shape[1]))
 
-    def add(self, specs: Sequence[StartSpec]) -> None:
-        """Fit starting points in all folds."""
-        self._extend(specs)
-        self._fit(range(len(self._folds)), list(range(len(self.specs) - len(specs), len(self.specs))))
+    def add(self, specs: Sequence[StartSpec], race: bool = False) -> None:
+        """Fit starting points in all folds; in a race, drop those that are behind the best after half of the folds."""
+        left, n_folds = self._extend(specs), len(self._folds)
+        half = n_folds // 2 if race and n_folds // 2 >= _TRIAL else n_folds
+        self._fit(range(half), left)
+        if half < n_folds:
+            scores = self.scores[:half, left]
+            best = scores[:, scores.mean(axis=0).argmax(), np.newaxis]
+            self._fit(range(half, n_folds), [left[i] for i in np.flatnonzero(~_is_behind(scores, best, _SAFE_BEHIND))])
 
     def add_promising(self, specs: Sequence[StartSpec]) -> None:
         """Fit starting points, and drop those with zero weights or behind the best present one in the first folds."""
-        best = self.scores[:, int(np.argmax(self.scores.mean(axis=0)))]
-        self._extend(specs)
-        left = list(range(len(self.specs) - len(specs), len(self.specs)))
+        best = self.scores[:, int(np.nanargmax(self.scores.mean(axis=0)))]
+        left = self._extend(specs)
         for batch in self._batches():
             if left:
                 self._fit(batch, left)
             done = batch[-1] + 1
             scores, level = self.scores[:done, left], best[:done, np.newaxis]
-            behind = (scores < (1.0 if done >= _TRIAL else _FAR_BEHIND) * level).all(axis=0)
+            behind = (scores < (level if done >= _TRIAL else self._hopeless(level))).all(axis=0)
             if done > _TRIAL:
-                gap = level - scores
-                behind |= gap.mean(axis=0) > _BEHIND * gap.std(axis=0, ddof=1) / np.sqrt(done)
+                behind |= _is_behind(scores, level, _BEHIND)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
             left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
 
@@ -109,11 +113,24 @@ class StartTrials:
         ends = sorted({0, 1, min(_TRIAL, n_folds), max(min(_TRIAL, n_folds), n_folds // 2), n_folds})
         return (range(start, stop) for start, stop in pairwise(ends))
 
-    def _extend(self, specs: Sequence[StartSpec]) -> None:
+    def _hopeless(self, level: Array) -> Array:
+        """Return the score below which a start is dropped, from those of the best start in the first folds.
+
+        A partial AUC ``p`` is the mean of one number in [0, 1] for each of ``m`` positives: its variance due to the
+        sample of positives is at most ``p (1 - p) / m``.
+        """
+        n_positives = [np.count_nonzero(fold.data.positive[fold.test]) for fold in self._folds[: len(level)]]
+        error = np.sqrt(level * (1.0 - level) / np.maximum(n_positives, 1)[:, np.newaxis])
+        result: Array = np.maximum(_FAR_BEHIND * level, level - _FAR_BEHIND_ERRORS * error)
+        return result
+
+    def _extend(self, specs: Sequence[StartSpec]) -> list[int]:
+        """Make room for starting points, and return their columns."""
         self.specs += specs
         n_folds, _, n_features = self.weights.shape
         self.scores = np.hstack([self.scores, np.full((n_folds, len(specs)), np.nan)])
         self.weights = np.concatenate([self.weights, np.zeros((n_folds, len(specs), n_features))], axis=1)
+        return list(range(len(self.specs) - len(specs), len(self.specs)))
 
     def _fit(self, batch: range, columns: list[int]) -> None:
         specs = [self.specs[k] for k in columns]
@@ -146,7 +163,7 @@ class StartTrials:
         usable = [
             k
             for k, spec in enumerate(self.specs)
-            if spec in SAFE or (not np.isnan(self.scores[:, k]).any() and self._agree(k, data))
+            if not np.isnan(self.scores[:, k]).any() and (spec in SAFE or self._agree(k, data))
         ]
         of_all = np.array([k for k in usable if self.specs[k].n_groups == 0], dtype=np.intp)
         means = self.scores.mean(axis=0)
@@ -175,3 +192,10 @@ class StartTrials:
 
     def _agree(self, k: int, data: TrainingSet) -> bool:
         return agreement(self.weights[:, k], data) >= _AGREEMENT
+
+
+def _is_behind(scores: Array, best: Array, n_errors: float) -> Bools:
+    """Return which starts are behind the best by more than a number of standard errors of the paired difference."""
+    gap = best - scores
+    result: Bools = gap.mean(axis=0) > n_errors * gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
+    return result
