@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from rocmax.metrics import fpr_at_tpr, partial_auc_score
 from rocmax.workflow import ParameterError, TableModel, compare_models, evaluate, fit_table, write_report
 from rocmax.workflow.models import make_classifier
 
+# No model for this table reaches it.
+HIGH_CORNER = {"min_tpr": 0.95, "max_fpr": 0.01}
 GOAL = {"target": "label", "positive": "fraud", "drop": ["customer", "since"], "model": "linear", "tune": False}
 FLAGS = ["--target", "label", "--positive", "fraud", "--drop", "customer", "--drop", "since"]
 
@@ -109,11 +112,33 @@ def test_the_page_is_about_the_floor(table, screening, tmp_path):
     write_report([screening, screening], held_out, tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "Range of interest: true-positive rates of at least 80 %" in page
-    assert "True-positive rate at the saved threshold" in page
+    assert "Rates at the saved threshold" in page
     assert "TPR >= 80 %" in page
     assert "within the limit" in page
     value = evaluate(screening, held_out).measures["fpr_at_tpr"]["value"]
     assert f"{value:.4f}" in page
+
+
+def test_a_page_of_models_with_different_limits(table, screening, tmp_path):
+    alerts, corner = (fit_table(table, **limits, **GOAL) for limits in ({"max_fpr": 0.1}, HIGH_CORNER))
+    write_report([screening, alerts, corner], table, tmp_path / "page.html")
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    cells = re.findall(r'data-label="limit">(.*?)</td>.*?data-label="result">(.*?)</td>', page)
+    assert [limit for limit, _ in cells] == ["TPR >= 80 %", "FPR <= 10 %", "TPR >= 95 %", "FPR <= 1 %"]
+    assert cells[-1][1] == "above the limit"
+
+
+def test_a_curve_outside_the_corner_is_noted(table):
+    told = []
+    model = fit_table(table, notify=told.append, **HIGH_CORNER, **GOAL)
+    assert model.held_out["value"] == 0
+    note = "does not enter the corner TPR >= 0.95, FPR <= 0.01, so that its partial AUC is 0"
+    assert [note in text for text in model.notes].count(True) == 1
+    assert told == model.notes
+    held_out = table.iloc[model.held_out_rows]
+    assert any(f"the ROC curve of the rows {note}" in text for text in evaluate(model, held_out).notes)
+    inside = fit_table(table, min_tpr=0.5, max_fpr=0.3, **GOAL)
+    assert not any("corner" in text for text in inside.notes + evaluate(inside, held_out).notes)
 
 
 def test_the_commands(table, tmp_path):
@@ -131,6 +156,9 @@ def test_the_commands(table, tmp_path):
     text = invoke("evaluate", tmp_path / "m.rocmax", tmp_path / "t.csv")
     assert "(at least 0.8), FPR " in text
     assert "FPR at TPR >= 0.8" in text
+    text = invoke(*fit, "--min-tpr", "0.95", "--max-fpr", "0.01")
+    assert re.search(r"TPR [\d.]+ \(at least 0.95\), FPR [\d.]+ \(limit 0.01\) on the held-out rows", text)
+    assert "does not enter the corner" in text
     facts = json.loads(invoke(*fit, "--min-tpr", "0.6", "--max-fpr", "0.2", "--json"))
     assert (facts["min_tpr"], facts["max_fpr"], facts["held_out"]["min_tpr"]) == (0.6, 0.2, 0.6)
     compared = ["compare", tmp_path / "t.csv", *FLAGS, "--models", "linear,logistic", "--splits", "2", "--no-tune"]

@@ -29,7 +29,7 @@ from rocmax.cli._options import (
     tables,
 )
 from rocmax.cli._plan import show_plan
-from rocmax.cli._results import interval, show_comparison, show_fit, title
+from rocmax.cli._results import interval, rates_text, show_comparison, show_fit, title
 from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, stages, task_name, working
 from rocmax.cli._summary import show_summary
 
@@ -258,9 +258,8 @@ def evaluate(
     )
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
-    limit = "" if at["max_fpr"] is None else f" (limit {at['max_fpr']:g})"
-    floor = "" if at["min_tpr"] is None else f" (at least {at['min_tpr']:g})"
-    say(f"at the threshold: TPR {at['tpr']:.4f}{floor}, FPR {at['fpr']:.4f}{limit}, precision {precision}")
+    limits = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
+    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}")
 
 
 @app.command()

@@ -11,7 +11,7 @@ from rocmax._messages import Message, Parameter
 from rocmax._typing import Array, Bools
 from rocmax.data import DataError
 from rocmax.metrics.registry import METRICS
-from rocmax.workflow.evidence import row_notes
+from rocmax.workflow.evidence import corner_notes, row_notes
 from rocmax.workflow.measuring import all_measured, window_measure_names
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
@@ -155,7 +155,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=row_notes(positive, facts["max_fpr"], "rows"),
+        notes=row_notes(positive, facts["max_fpr"], "rows") + corner_notes(positive, scored.scores, facts, "rows"),
     )
 
 

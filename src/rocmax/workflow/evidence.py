@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from rocmax._messages import Message, Parameter
-from rocmax._typing import Bools, Index
+from rocmax._typing import Array, Bools, Index
+from rocmax.metrics import partial_auc_score
 
 # Number of rows of a class, and of negatives above a limit, below which a result is uncertain.
 FEW_ROWS, FEW_ABOVE = 30, 5
@@ -45,6 +47,29 @@ def row_notes(positive: Bools, max_fpr: float, rows: str = "held-out rows") -> l
             f"this limit are uncertain; {FEW_ABOVE} of them would take {needed:,} negative rows"
         )
     return notes
+
+
+def corner_notes(positive: Bools, scores: Array, facts: Mapping[str, Any], rows: str = "held-out rows") -> list[str]:
+    """Return a note if the ROC curve does not enter the corner of the limits of a model.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+        Whether each row on which a model is measured is positive.
+    scores : ndarray of float
+        Its score.
+    facts : mapping
+        Metadata of the model, with its limits.
+    rows : str, default="held-out rows"
+        What the rows are called.
+    """
+    min_tpr, max_fpr = facts.get("min_tpr", 0.0), facts["max_fpr"]
+    if min_tpr == 0 or partial_auc_score(positive, scores, min_tpr=min_tpr, max_fpr=max_fpr) > 0:
+        return []
+    return [
+        f"the ROC curve of the {rows} does not enter the corner TPR >= {min_tpr:g}, FPR <= {max_fpr:g}, so that its "
+        "partial AUC is 0; choose limits that the model can reach"
+    ]
 
 
 def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:

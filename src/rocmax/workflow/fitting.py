@@ -21,7 +21,7 @@ from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
 from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
-from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
+from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
@@ -253,7 +253,8 @@ def evaluated(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
-    for note in perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
+    found = corner_notes(is_positive, scores, facts)
+    for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
     facts["at_threshold"] = rates_at_zero(is_positive, scores)
