@@ -15,6 +15,7 @@ from rocmax import PartialAUCClassifier, PartialAUCClassifierCV, TPRThresholdCla
 from rocmax.cli._app import app
 from rocmax.metrics import fpr_at_tpr, partial_auc_score
 from rocmax.workflow import ParameterError, TableModel, compare_models, evaluate, fit_table, write_report
+from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.models import make_classifier
 
 # No model for this table reaches it.
@@ -126,6 +127,33 @@ def test_a_page_of_models_with_different_limits(table, screening, tmp_path):
     cells = re.findall(r'data-label="limit">(.*?)</td>.*?data-label="result">(.*?)</td>', page)
     assert [limit for limit, _ in cells] == ["TPR >= 80 %", "FPR <= 10 %", "TPR >= 95 %", "FPR <= 1 %"]
     assert cells[-1][1] == "above the limit"
+
+
+def test_few_positives_above_the_floor_are_noted(table):
+    model = fit_table(table, min_tpr=0.9, **GOAL)
+    n_positive = int((table.iloc[model.held_out_rows]["label"] == "fraud").sum())
+    assert 10 <= n_positive < 30
+    note = f"a true-positive rate of at least 0.9 allows missing {n_positive // 10} of the {n_positive} positive"
+    uncertain = "rows: results at this limit are uncertain; 5 of them would take 50 positive rows"
+    assert f"{note} held-out {uncertain}" in model.notes
+    assert f"{note} {uncertain}" in evaluate(model, table.iloc[model.held_out_rows]).notes
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ((1.0, 0.0), []),
+        ((1.0, 0.9), ["allows missing 3 of the 30 positive"]),
+        ((1.0, 0.99), ["allows missing none of the 30 positive"]),
+        ((0.1, 0.8), ["allows 4 of the 40 negative"]),
+        ((0.01, 0.85), ["allows none of the 40 negative", "allows missing 4 of the 30 positive"]),
+    ],
+)
+def test_notes_of_few_rows_beyond_a_limit(rates, expected):
+    notes = row_notes(np.arange(70) < 30, *rates)
+    assert len(notes) == len(expected)
+    for note, text in zip(notes, expected, strict=True):
+        assert text in note
 
 
 def test_a_curve_outside_the_corner_is_noted(table):

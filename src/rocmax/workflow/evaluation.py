@@ -137,6 +137,7 @@ def score_table(
 def _evaluation(scored: Scored) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     names = _measure_names(facts)
+    notes = row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
@@ -155,7 +156,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=row_notes(positive, facts["max_fpr"], "rows") + corner_notes(positive, scored.scores, facts, "rows"),
+        notes=notes + corner_notes(positive, scored.scores, facts, "rows"),
     )
 
 

@@ -228,7 +228,7 @@ def fit_training(
     check_table(settings.model, training.kinds)
     notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
     train, test = split_rows(training, settings)
-    notes += row_notes(training.target.is_positive[test], settings.window[1])
+    notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
     notes += duplicate_notes(training.X, train, test)
     for note in notes:
         tell(note)
