@@ -191,4 +191,15 @@ def test_the_commands(table, tmp_path):
     assert (facts["min_tpr"], facts["max_fpr"], facts["held_out"]["min_tpr"]) == (0.6, 0.2, 0.6)
     compared = ["compare", tmp_path / "t.csv", *FLAGS, "--models", "linear,logistic", "--splits", "2", "--no-tune"]
     assert "partial AUC" in invoke(*compared, "--min-tpr", "0.8")
-    assert "--min-tpr must be a number of at least 0 and below 1" in invoke(*fit, "--min-tpr", "1", code=2)
+    for value in ("1", "-0.1", "nan"):
+        assert "--min-tpr must be a number of at least 0 and below 1" in invoke(*fit, "--min-tpr", value, code=2)
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_the_help_says_which_floors_are_accepted(command):
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    words = " ".join(re.sub(r"\x1b\[[\d;]*m|[│╭╮╰╯─]", " ", text).split())
+    about = words.partition("--min-tpr")[2].partition("--measure")[0]
+    assert "at least 0 and below 1" in about
+    assert "Without --max-fpr, there is no limit on the false-positive rate." in about
+    assert "<=x<=" not in about

@@ -45,8 +45,13 @@ TargetName = Annotated[str | None, typer.Option("--target", help="Name of the co
 Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
 MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
 MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
+# No `min` and `max`: the help would include the upper end, which is refused.
 MinTPR = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Required true-positive rate, which the threshold reaches.")
+    float,
+    typer.Option(
+        help="Lower limit on the true-positive rate, at least 0 and below 1, which the threshold reaches. Without "
+        "--max-fpr, there is no limit on the false-positive rate."
+    ),
 ]
 MeasureName = Annotated[
     str | None,
