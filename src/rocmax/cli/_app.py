@@ -55,7 +55,11 @@ MinTPR = Annotated[
 ]
 MeasureName = Annotated[
     str | None,
-    typer.Option("--measure", help="roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point."),
+    typer.Option(
+        "--measure",
+        help="roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), "
+        "tpr_at_fpr or break_even_point.",
+    ),
 ]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
 Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]

@@ -99,8 +99,8 @@ def fit_table(
         Required true-positive rate; 0 for no limit. The threshold then reaches it, also with a limit on the
         false-positive rate, in which case the model is fitted to the corner of both.
     measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
-        partial AUC with a limit, and the AUC without.
+        Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
+        limits), "tpr_at_fpr" or "break_even_point". None takes the partial AUC with a limit, and the AUC without.
     model : str, default="auto"
         Name of the model:
 
