@@ -123,8 +123,9 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     *Regret.* The loss on the rows :math:`Z_{1:t}` is not a sum over batches. Therefore the loss of a batch
     is defined as its contribution: with :math:`\ell_t = c_t R_{1:t}`, the penalty of :math:`w_t` on batch :math:`t` is
     :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` turns the mean loss into a sum:
-    :math:`mn` for the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for
-    precision at k, :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
+    :math:`mn` for the AUC; for the partial AUC, :math:`mn` times the width of the window times
+    :math:`1 - \mathrm{min\_tpr}`; :math:`\min(k, m)` for precision at k, :math:`m` for the others. The penalties of one
+    model add up to :math:`\ell_T`, so that
 
     .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - \min_{|w| \le \mathrm{radius}} R_{1:T}(w)
 
