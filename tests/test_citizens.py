@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.datasets import make_classification
@@ -59,12 +60,39 @@ def test_a_report_of_several_models_and_bad_calls(tmp_path):
         (lambda: rocmax.report({}, X, y), "at least one classifier"),
         (lambda: rocmax.report(LogisticRegression(), X, y), "must be a fitted classifier with the class 'ok'"),
         (lambda: rocmax.report(models["first"], X, np.arange(400)), "y must have two classes; got 400"),
-        (lambda: rocmax.report(models["first"], X, y, min_fpr=0.5, max_fpr=0.2), "less than max_fpr"),
+        (lambda: rocmax.report(models["first"], X, y, min_fpr=0.5, max_fpr=0.2), "min_fpr < max_fpr"),
+        (lambda: rocmax.report(models["first"], X, y, min_tpr=1.0), "min_tpr must be at least 0 and below 1; got 1.0"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
     with pytest.raises(OSError, match="is not a directory"):
         rocmax.report(models["first"], X, y, tmp_path / "none" / "a.html")
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "expected"),
+    [
+        (rocmax.PartialAUCClassifier(min_tpr=0.9, max_fpr=1.0), {}, "true-positive rates of at least 90 %"),
+        (rocmax.PartialAUCClassifier(max_fpr=0.3), {}, "false-positive rates from 0 % to 30 %"),
+        (rocmax.PartialAUCClassifier(max_fpr=0.3), {"max_fpr": 1.0}, None),
+        (
+            make_pipeline(StandardScaler(), rocmax.PartialAUCClassifier(min_tpr=0.5, max_fpr=0.5)),
+            {"min_tpr": 0.6},
+            "false-positive rates from 0 % to 50 % and true-positive rates of at least 60 %",
+        ),
+        (rocmax.TPRThresholdClassifier(LogisticRegression(), 0.7), {}, "true-positive rates of at least 70 %"),
+        (rocmax.MiniBatchClassifier("f_beta", min_tpr=0.9), {}, None),
+        (LogisticRegression(), {"min_tpr": 0.9}, "true-positive rates of at least 90 %"),
+        (LogisticRegression(), {}, None),
+    ],
+)
+def test_the_range_of_a_report_is_that_of_the_model(model, given, expected):
+    X, y = (part[:200] for part in data())
+    page = rocmax.report(clone(model).fit(X, y), X, y, **given)
+    if expected is None:
+        assert "Range of interest" not in page
+    else:
+        assert f"Range of interest: {expected}" in page
 
 
 def test_probabilities_pass_through_a_threshold():

@@ -62,6 +62,28 @@ def test_tpr_at_fpr(rate, ties):
         assert rough.value - 1e-12 <= expected <= rough.value + rough.error + 1e-12
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.5, 0.9, 0.999, 1.0])
+def test_fpr_at_tpr(rate, ties):
+    y, scores, weight = scored(ties=ties)
+    parts = da.from_array(y, chunks=700), da.from_array(scores, chunks=700)
+    for given in (None, weight):
+        expected = metrics.fpr_at_tpr(y, scores, min_tpr=rate, sample_weight=given)
+        options = {"min_tpr": rate, "sample_weight": None if given is None else da.from_array(given, chunks=700)}
+        assert on_dask.fpr_at_tpr(*parts, **options).value == pytest.approx(expected, abs=1e-12)
+        for n_bins in (3, 50):
+            rough = on_dask.fpr_at_tpr(*parts, n_bins=n_bins, exact=False, **options)
+            assert rough.value - 1e-12 <= expected <= rough.value + rough.error + 1e-12
+
+
+def test_rates_outside_their_range_are_refused():
+    parts = [da.from_array(column, chunks=50) for column in scored(100)[:2]]
+    with pytest.raises(ValueError, match=r"max_fpr must be between 0 and 1; got 1\.1"):
+        on_dask.tpr_at_fpr(*parts, max_fpr=1.1)
+    with pytest.raises(ValueError, match="min_tpr must be between 0 and 1; got None"):
+        on_dask.fpr_at_tpr(*parts, min_tpr=None)
+
+
 def test_the_positive_label_and_few_rows_at_a_time(monkeypatch):
     monkeypatch.setattr("rocmax.backends.dask.metrics._FETCHED", 50)
     y, scores, _ = scored()

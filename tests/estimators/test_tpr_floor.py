@@ -89,6 +89,40 @@ def test_the_fit_is_continuous_where_the_floor_reaches_zero(corner):
         np.testing.assert_allclose(tiny.coef_, without.coef_, atol=0.02 * np.abs(without.coef_).max())
 
 
+def without_a_floor(**floor):
+    """Return one small model of every kind that takes a floor."""
+    models = {loss: PartialAUCClassifier(loss=loss, **floor) for loss in LOSSES}
+    models["window, not from 0"] = PartialAUCClassifier(0.05, 0.4, **floor)
+    models["constraint"] = PartialAUCClassifier(loss="tight", constraint="l1", radius=1.0, **floor)
+    models["cutting planes"] = PartialAUCClassifier(loss="tight", solver="cutting_plane", **floor)
+    models["CV"] = PartialAUCClassifierCV(cv=3, **floor)
+    models["CV, tight"] = PartialAUCClassifierCV(loss="tight", cv=3, **floor)
+    models["mini-batches"] = MiniBatchClassifier(batch_size=50, max_iter=2, random_state=0, **floor)
+    models["FTRL"] = FollowTheLeaderClassifier(n_batches=3, random_state=0, **floor)
+    return models
+
+
+@pytest.mark.parametrize("name", list(without_a_floor()))
+def test_a_floor_of_zero_gives_the_same_model_bit_for_bit(name, monkeypatch):
+    X, y = data(4, 150)
+    expected = without_a_floor()[name].fit(X, y)
+
+    def refuse(*args, **options):
+        raise AssertionError("the code for a floor has run")
+
+    # The selection of positives, and the thresholds that reach a true-positive rate.
+    monkeypatch.setattr("rocmax.losses._lowest._Mirrored", refuse)
+    for threshold in ("at_tpr", "lowest_accepted"):
+        monkeypatch.setattr(f"rocmax.measures.ranking.{threshold}", refuse)
+    for floor in (0.0, 0):
+        model = without_a_floor(min_tpr=floor)[name].fit(X, y)
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+        np.testing.assert_array_equal(model.intercept_, expected.intercept_)
+        assert model.score(X, y) == expected.score(X, y)
+    with pytest.raises(AssertionError, match="the code for a floor has run"):
+        without_a_floor(min_tpr=0.5)[name].fit(X, y)
+
+
 @every_corner
 def test_auto_is_not_worse_than_its_start_on_the_training_rows(corner):
     from sklearn.linear_model import LogisticRegression

@@ -24,7 +24,7 @@ from rocmax.losses import Contingency, FreeShift, SoftMeasure
 from rocmax.measures import Measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.metrics.registry import METRICS, Metric
-from rocmax.workflow.measuring import window_measure_names
+from rocmax.workflow.settings import MEASURES
 
 PARAMS = {
     "partial_auc": {"min_fpr": 0.1, "max_fpr": 0.6},
@@ -36,7 +36,7 @@ PARAMS = {
 }
 ALL = {name: find_measure(name, **PARAMS.get(name, {})) for name in measure_names()}
 TRAINED = {name: measure for name, measure in ALL.items() if measure.trainable}
-NOT_TRAINED = ["two_way_partial_auc", "fpr_at_tpr", "weighted_relative_accuracy"]
+NOT_TRAINED = ["fpr_at_tpr", "weighted_relative_accuracy"]
 every = pytest.mark.parametrize("measure", ALL.values(), ids=ALL)
 trained = pytest.mark.parametrize("measure", TRAINED.values(), ids=TRAINED)
 SHORT = {
@@ -94,7 +94,7 @@ def test_names_in_the_help_of_the_command_line():
     from rocmax.cli import _app
 
     help_text = _app.MeasureName.__metadata__[0].help
-    assert sorted(re.findall(r"[a-z]+(?:_[a-z]+)+", help_text)) == sorted(window_measure_names())
+    assert sorted(re.findall(r"[a-z]+(?:_[a-z]+)+", help_text)) == sorted(MEASURES)
 
 
 @pytest.mark.parametrize("name", ["auc", "break_even", "accuracy", "f1", None, 3])
@@ -179,6 +179,10 @@ def test_the_threshold_suits_the_measure(measure, sample):
     if measure.metric.takes_labels:
         best = max(measure.score(y, np.where(s > t, 1.0, -1.0)) for t in tried)
         assert measure.score(y, s - threshold) == pytest.approx(best)
+    elif measure.params.get("min_tpr", 0.0) > 0:
+        assert np.mean(s[y] > threshold) >= measure.min_tpr - 1e-9
+        higher = [t for t in tried if (s > t).sum() < (s > threshold).sum()]
+        assert all(np.mean(s[y] > t) < measure.min_tpr for t in higher)
     elif "max_fpr" in measure.params:
         assert np.mean(s[~y] > threshold) <= measure.max_fpr + 1e-9
         lower = [t for t in tried if t < threshold and (s > t).sum() > (s > threshold).sum()]
@@ -284,12 +288,27 @@ def test_a_comparison_takes_a_name(payments):
 @online
 @trained
 def test_a_measure_by_name_or_as_an_object(kind, measure, payments):
-    offered = {key: value for key, value in measure.params.items() if key in ("min_fpr", "max_fpr", "k", "beta")}
+    offered = {
+        key: value for key, value in measure.params.items() if key in ("min_fpr", "max_fpr", "min_tpr", "k", "beta")
+    }
     named = kind(measure.name, **SHORT[kind], **offered).fit(*payments)
     model = clone(kind(measure, **SHORT[kind])).fit(*payments)
     np.testing.assert_array_equal(model.coef_, named.coef_)
     np.testing.assert_array_equal(model.intercept_, named.intercept_)
     assert model.score(*payments) == named.score(*payments)
+
+
+@online
+def test_the_two_way_partial_auc_is_the_partial_auc_with_both_limits(kind, payments):
+    limits = {"min_tpr": 0.4, "max_fpr": 0.5}
+    two_way, partial = (find_measure(name, **limits) for name in ("two_way_partial_auc", "partial_auc"))
+    assert two_way.convex_loss() == partial.convex_loss()
+    assert two_way.soft_loss(0.3) == partial.soft_loss(0.3)
+    models = [kind(name, **limits, **SHORT[kind]).fit(*payments) for name in ("two_way_partial_auc", "partial_auc")]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
+    assert models[0].score(*payments) == models[1].score(*payments)
+    assert models[0].predict(payments[0])[payments[1] == 1].mean() >= 0.4
 
 
 def test_models_with_a_measure_are_copied_saved_and_searched(payments, tmp_path):

@@ -134,6 +134,37 @@ def test_unknown_measures_and_parameters(measure, params, message):
             metrics.bootstrap_interval(measure, [0, 1], [0, 1], **params)
 
 
+@pytest.mark.parametrize(
+    ("measure", "params", "message"),
+    [
+        *(("partial_auc", {"min_tpr": floor}, "min_tpr must be at least 0") for floor in (1.0, -0.1, "x", None, True)),
+        *(("partial_auc", {"max_fpr": limit}, "0 <= min_fpr < max_fpr <= 1") for limit in (0.0, 1.1, "x", None)),
+        ("partial_auc", {"min_fpr": 0.5, "max_fpr": 0.2}, "0 <= min_fpr < max_fpr <= 1"),
+        ("partial_auc", {"definition": "mean"}, 'definition must be "area" or "count"'),
+        ("partial_auc", {"standardize": True, "normalize": False}, "requires normalize=True"),
+        ("two_way_partial_auc", {"min_tpr": 1.0, "max_fpr": 0.1}, "0 <= min_tpr < 1"),
+        ("tpr_at_fpr", {"max_fpr": -0.1}, "max_fpr must be between 0 and 1"),
+        ("fpr_at_tpr", {"min_tpr": 1.5}, "min_tpr must be between 0 and 1"),
+        ("precision_at_k", {"k": 0}, "k as a count must be at least 1"),
+        ("precision_at_k", {"k": 1.5}, "k as a fraction must be above 0 and at most 1"),
+        ("f_beta", {"beta": 0.0}, "beta must be a finite number > 0"),
+    ],
+)
+def test_bad_values_are_refused_when_a_scorer_is_made(measure, params, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.make_scorer(measure, **params)
+
+
+def test_good_values_make_a_scorer():
+    for k in (1, 10**9, 1e-9, 1.0, np.int64(7)):
+        metrics.make_scorer("precision_at_k", k=k)
+    for limits in ({"min_tpr": 0.999}, {"max_fpr": 1e-12}, {"min_fpr": 0.2, "max_fpr": 0.3, "definition": "count"}):
+        metrics.make_scorer("partial_auc", **limits)
+    for limit in (0, 1, 0.5):
+        metrics.make_scorer("tpr_at_fpr", max_fpr=limit)
+        metrics.make_scorer("fpr_at_tpr", min_tpr=limit)
+
+
 def tied_sample(size=60, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(size) % 3 == 0

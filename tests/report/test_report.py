@@ -24,7 +24,7 @@ from rocmax.metrics.curve import score_blocks
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
 from rocmax.report._curves import N_GRID, Bands, hull
-from rocmax.report._sections import by_segment, score_groups
+from rocmax.report._sections import by_segment, saved_threshold, score_groups
 from rocmax.report._view import view
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.reporting import segments_of
@@ -92,14 +92,29 @@ def test_a_corner_is_measured_tested_and_enlarged():
     result = metrics.delong_test(data.positive, models[0].scores, models[1].scores, **limits)
     assert "partial AUC, TPR >= 0.6, FPR 0 to 0.5, DeLong" in page
     assert f"{result.difference:+.4f}" in page
-    assert "TPR >= 60 %" in page
-    # The thresholds of these models find fewer rows than required.
-    assert page.count("below the limit") == 2
     plot = view(models, data)["roc_plots"][1]
     for line in plot["lines"]:
         x, y = np.array([point.split() for point in line["d"][1:].split("L")], dtype=float).T
         assert y.max() <= plot["bottom"] + 0.05
         assert x.max() <= plot["right"] + 0.05
+
+
+def test_both_limits_of_a_threshold_are_judged():
+    models, data = entries(n_models=1)
+    found = {"tpr": float((models[0].scores > 2)[data.positive].mean())}
+    for min_tpr, max_fpr, expected in (
+        (0.9, None, {"TPR >= 90 %": "below the limit"}),
+        (None, 0.01, {"FPR <= 1 %": "above the limit"}),
+        (0.01, 0.01, {"TPR >= 1 %": "within the limit", "FPR <= 1 %": "above the limit"}),
+        (0.9, 0.5, {"TPR >= 90 %": "below the limit", "FPR <= 50 %": "within the limit"}),
+        (None, None, {}),
+    ):
+        judged = saved_threshold(replace(models[0], min_tpr=min_tpr, max_fpr=max_fpr), data)
+        assert {entry["limit"]: entry["verdict"] for entry in judged} == expected
+        for entry in judged:
+            rate = entry["tpr" if entry["limit"].startswith("TPR") else "fpr"]
+            assert entry["low"] < rate < entry["high"]
+            assert entry["tpr"] == found["tpr"]
 
 
 def test_bands_are_bootstrap_intervals_of_the_rates():
@@ -223,7 +238,7 @@ def test_the_command_writes_the_page(page):
     assert SCRIPT not in text
     assert "PartialAUCClassifier" in text
     assert "LogisticRegression" in text
-    assert "False-positive rate at the saved threshold" in text
+    assert "Rates at the saved threshold" in text
     assert "Results by country" in text
     assert "&lt;b&gt;é&lt;/b&gt;" in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from rocmax import PartialAUCClassifier, PartialAUCClassifierCV, TPRThresholdCla
 from rocmax.cli._app import app
 from rocmax.metrics import fpr_at_tpr, partial_auc_score
 from rocmax.workflow import ParameterError, TableModel, compare_models, evaluate, fit_table, write_report
+from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.models import make_classifier
 
+# No model for this table reaches it.
+HIGH_CORNER = {"min_tpr": 0.95, "max_fpr": 0.01}
 GOAL = {"target": "label", "positive": "fraud", "drop": ["customer", "since"], "model": "linear", "tune": False}
 FLAGS = ["--target", "label", "--positive", "fraud", "--drop", "customer", "--drop", "since"]
 
@@ -60,6 +64,15 @@ def test_both_limits(table):
     assert result.measures["partial_auc"]["value"] == expected
 
 
+def test_the_two_way_partial_auc_is_another_name_for_the_partial_auc_with_both_limits(table):
+    one, two = (
+        fit_table(table, min_tpr=0.5, max_fpr=0.3, measure=measure, **GOAL)
+        for measure in ("partial_auc", "two_way_partial_auc")
+    )
+    assert two.facts["measure"] == "partial_auc"
+    assert one.held_out == two.held_out
+
+
 def test_every_model_takes_the_floor():
     folds = [(np.arange(8), np.arange(8))]
     tuned = make_classifier("linear", (0.0, 1.0), "1", 0, folds=folds, min_tpr=0.9)
@@ -85,6 +98,8 @@ def test_the_guarantee_is_for_the_floor(table):
         ({"min_tpr": "0.8"}, "min_tpr must be a number of at least 0 and below 1; got '0.8'"),
         ({"confidence": 0.9}, "confidence requires a limit: max_fpr=... or min_tpr=..."),
         ({"min_tpr": 0.8, "measure": "tpr_at_fpr"}, "requires a limit: max_fpr=..."),
+        ({"min_tpr": 0.8, "measure": "two_way_partial_auc"}, "requires both limits: max_fpr=... and min_tpr=..."),
+        ({"max_fpr": 0.2, "measure": "two_way_partial_auc"}, "requires both limits: max_fpr=... and min_tpr=..."),
     ],
 )
 def test_bad_parameters(table, options, message):
@@ -109,11 +124,60 @@ def test_the_page_is_about_the_floor(table, screening, tmp_path):
     write_report([screening, screening], held_out, tmp_path / "page.html")
     page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "Range of interest: true-positive rates of at least 80 %" in page
-    assert "True-positive rate at the saved threshold" in page
+    assert "Rates at the saved threshold" in page
     assert "TPR >= 80 %" in page
     assert "within the limit" in page
     value = evaluate(screening, held_out).measures["fpr_at_tpr"]["value"]
     assert f"{value:.4f}" in page
+
+
+def test_a_page_of_models_with_different_limits(table, screening, tmp_path):
+    alerts, corner = (fit_table(table, **limits, **GOAL) for limits in ({"max_fpr": 0.1}, HIGH_CORNER))
+    write_report([screening, alerts, corner], table, tmp_path / "page.html")
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    cells = re.findall(r'data-label="limit">(.*?)</td>.*?data-label="result">(.*?)</td>', page)
+    assert [limit for limit, _ in cells] == ["TPR >= 80 %", "FPR <= 10 %", "TPR >= 95 %", "FPR <= 1 %"]
+    assert cells[-1][1] == "above the limit"
+
+
+def test_few_positives_above_the_floor_are_noted(table):
+    model = fit_table(table, min_tpr=0.9, **GOAL)
+    n_positive = int((table.iloc[model.held_out_rows]["label"] == "fraud").sum())
+    assert 10 <= n_positive < 30
+    note = f"a true-positive rate of at least 0.9 allows missing {n_positive // 10} of the {n_positive} positive"
+    uncertain = "rows: results at this limit are uncertain; 5 of them would take 50 positive rows"
+    assert f"{note} held-out {uncertain}" in model.notes
+    assert f"{note} {uncertain}" in evaluate(model, table.iloc[model.held_out_rows]).notes
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ((1.0, 0.0), []),
+        ((1.0, 0.9), ["allows missing 3 of the 30 positive"]),
+        ((1.0, 0.99), ["allows missing none of the 30 positive"]),
+        ((0.1, 0.8), ["allows 4 of the 40 negative"]),
+        ((0.01, 0.85), ["allows none of the 40 negative", "allows missing 4 of the 30 positive"]),
+    ],
+)
+def test_notes_of_few_rows_beyond_a_limit(rates, expected):
+    notes = row_notes(np.arange(70) < 30, *rates)
+    assert len(notes) == len(expected)
+    for note, text in zip(notes, expected, strict=True):
+        assert text in note
+
+
+def test_a_curve_outside_the_corner_is_noted(table):
+    told = []
+    model = fit_table(table, notify=told.append, **HIGH_CORNER, **GOAL)
+    assert model.held_out["value"] == 0
+    note = "does not enter the corner TPR >= 0.95, FPR <= 0.01, so that its partial AUC is 0"
+    assert [note in text for text in model.notes].count(True) == 1
+    assert told == model.notes
+    held_out = table.iloc[model.held_out_rows]
+    assert any(f"the ROC curve of the rows {note}" in text for text in evaluate(model, held_out).notes)
+    inside = fit_table(table, min_tpr=0.5, max_fpr=0.3, **GOAL)
+    assert not any("corner" in text for text in inside.notes + evaluate(inside, held_out).notes)
 
 
 def test_the_commands(table, tmp_path):
@@ -131,8 +195,22 @@ def test_the_commands(table, tmp_path):
     text = invoke("evaluate", tmp_path / "m.rocmax", tmp_path / "t.csv")
     assert "(at least 0.8), FPR " in text
     assert "FPR at TPR >= 0.8" in text
+    text = invoke(*fit, "--min-tpr", "0.95", "--max-fpr", "0.01")
+    assert re.search(r"TPR [\d.]+ \(at least 0.95\), FPR [\d.]+ \(limit 0.01\) on the held-out rows", text)
+    assert "does not enter the corner" in text
     facts = json.loads(invoke(*fit, "--min-tpr", "0.6", "--max-fpr", "0.2", "--json"))
     assert (facts["min_tpr"], facts["max_fpr"], facts["held_out"]["min_tpr"]) == (0.6, 0.2, 0.6)
     compared = ["compare", tmp_path / "t.csv", *FLAGS, "--models", "linear,logistic", "--splits", "2", "--no-tune"]
     assert "partial AUC" in invoke(*compared, "--min-tpr", "0.8")
-    assert "--min-tpr must be a number of at least 0 and below 1" in invoke(*fit, "--min-tpr", "1", code=2)
+    for value in ("1", "-0.1", "nan"):
+        assert "--min-tpr must be a number of at least 0 and below 1" in invoke(*fit, "--min-tpr", value, code=2)
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_the_help_says_which_floors_are_accepted(command):
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    words = " ".join(re.sub(r"\x1b\[[\d;]*m|[│╭╮╰╯─]", " ", text).split())
+    about = words.partition("--min-tpr")[2].partition("--measure")[0]
+    assert "at least 0 and below 1" in about
+    assert "Without --max-fpr, there is no limit on the false-positive rate." in about
+    assert "<=x<=" not in about

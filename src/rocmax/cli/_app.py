@@ -29,7 +29,7 @@ from rocmax.cli._options import (
     tables,
 )
 from rocmax.cli._plan import show_plan
-from rocmax.cli._results import interval, show_comparison, show_fit, title
+from rocmax.cli._results import interval, rates_text, show_comparison, show_fit, title
 from rocmax.cli._screen import aside, counting, say, screen, show_json, show_table, stages, task_name, working
 from rocmax.cli._summary import show_summary
 
@@ -45,12 +45,21 @@ TargetName = Annotated[str | None, typer.Option("--target", help="Name of the co
 Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
 MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
 MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
+# No `min` and `max`: the help would include the upper end, which is refused.
 MinTPR = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Required true-positive rate, which the threshold reaches.")
+    float,
+    typer.Option(
+        help="Lower limit on the true-positive rate, at least 0 and below 1, which the threshold reaches. Without "
+        "--max-fpr, there is no limit on the false-positive rate."
+    ),
 ]
 MeasureName = Annotated[
     str | None,
-    typer.Option("--measure", help="roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point."),
+    typer.Option(
+        "--measure",
+        help="roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), "
+        "tpr_at_fpr or break_even_point.",
+    ),
 ]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
 Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
@@ -258,9 +267,8 @@ def evaluate(
     )
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
-    limit = "" if at["max_fpr"] is None else f" (limit {at['max_fpr']:g})"
-    floor = "" if at["min_tpr"] is None else f" (at least {at['min_tpr']:g})"
-    say(f"at the threshold: TPR {at['tpr']:.4f}{floor}, FPR {at['fpr']:.4f}{limit}, precision {precision}")
+    limits = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
+    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}")
 
 
 @app.command()

@@ -22,14 +22,13 @@ def show_fit(fitted: Any, out: Path) -> None:
     say(tuning_text(facts["tuning"]))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
     say(f"{title(facts['measure'], result)}: {value}, on the held-out rows")
-    rates = facts["at_threshold"]
-    caught = f"TPR {rates['tpr']:.4f}, FPR {rates['fpr']:.4f} on the held-out rows"
     if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
         limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
         if facts["min_tpr"] > 0:
             limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
         kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
-        say(f"threshold for {limit}{kept}: score above 0; {caught}")
+        rates = rates_text(facts["at_threshold"], facts["max_fpr"], facts["min_tpr"])
+        say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
     say(f"model: {out}")
 
 
@@ -78,6 +77,13 @@ def title(name: str, value: dict[str, Any]) -> str:
     from rocmax.measures import pick_measure
 
     return pick_measure(name, value).title
+
+
+def rates_text(rates: dict[str, Any], max_fpr: float, min_tpr: float) -> str:
+    """Return the rates at a threshold as text, with their limits; a limit of 1 or 0 is none."""
+    limit = f" (limit {max_fpr:g})" if max_fpr < 1 else ""
+    floor = f" (at least {min_tpr:g})" if min_tpr > 0 else ""
+    return f"TPR {rates['tpr']:.4f}{floor}, FPR {rates['fpr']:.4f}{limit}"
 
 
 def interval(value: dict[str, Any]) -> str:

@@ -45,8 +45,49 @@ class ROCAUCMeasure(Measure):
         return best_youden(scores, positive, weight)
 
 
+class CornerMeasure(Measure):
+    """Base class of measures that are trained for by the partial AUC in a corner of the ROC curve.
+
+    Attributes
+    ----------
+    min_fpr, max_fpr : float
+        Range of false-positive rates; ``max_fpr`` is also the limit of the threshold.
+    min_tpr : float
+        Lower limit on the true-positive rate. If it is above 0, the threshold reaches it.
+    """
+
+    min_fpr: float
+    max_fpr: float
+    min_tpr: float
+
+    depends_on_class_ratio: ClassVar[bool] = False
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the tight convex surrogate."""
+        return losses.PartialAUCTight(self.min_fpr, self.max_fpr, self.min_tpr)
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the ramp on the pairs in the corner."""
+        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0, min_tpr=self.min_tpr)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
+
+        With ``min_tpr > 0``, return the highest threshold whose true-positive rate is at least ``min_tpr``.
+        """
+        if self.min_tpr > 0:
+            return at_tpr(scores, positive, weight, self.min_tpr)
+        return at_fpr(scores, positive, weight, self.max_fpr)
+
+    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
+        """Return the score of the row that determines the threshold."""
+        if self.min_tpr > 0:
+            return lowest_accepted(scores, positive, weight, self.min_tpr)
+        return highest_rejected(scores, positive, weight, self.max_fpr)
+
+
 @dataclass(frozen=True)
-class PartialAUCMeasure(Measure):
+class PartialAUCMeasure(CornerMeasure):
     """Partial AUC on a range of false-positive rates or above a true-positive rate.
 
     Parameters
@@ -81,7 +122,6 @@ class PartialAUCMeasure(Measure):
     definition: Literal["area", "count"] = "area"
 
     name: ClassVar[str] = "partial_auc"
-    depends_on_class_ratio: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_window(self.min_fpr, self.max_fpr, any_width=True)
@@ -102,33 +142,12 @@ class PartialAUCMeasure(Measure):
             parts.append("not normalized")
         return ", ".join(parts)
 
-    def convex_loss(self) -> losses.Loss:
-        """Return the tight convex surrogate."""
-        return losses.PartialAUCTight(self.min_fpr, self.max_fpr, self.min_tpr)
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return the ramp on the pairs in the range."""
-        return losses.PartialAUCRamp(self.min_fpr, self.max_fpr, width, margin=0.0, min_tpr=self.min_tpr)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
-
-        With ``min_tpr > 0``, return the highest threshold whose true-positive rate is at least ``min_tpr``.
-        """
-        if self.min_tpr > 0:
-            return at_tpr(scores, positive, weight, self.min_tpr)
-        return at_fpr(scores, positive, weight, self.max_fpr)
-
-    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
-        """Return the score of the row that determines the threshold."""
-        if self.min_tpr > 0:
-            return lowest_accepted(scores, positive, weight, self.min_tpr)
-        return highest_rejected(scores, positive, weight, self.max_fpr)
-
 
 @dataclass(frozen=True)
-class TwoWayPartialAUCMeasure(Measure):
-    """Area under the ROC curve above a true-positive rate and left of a false-positive rate; not trainable.
+class TwoWayPartialAUCMeasure(CornerMeasure):
+    """Area under the ROC curve above a true-positive rate and left of a false-positive rate.
+
+    It is :class:`PartialAUCMeasure` with these two limits, in training and in value.
 
     Parameters
     ----------
@@ -136,14 +155,19 @@ class TwoWayPartialAUCMeasure(Measure):
         Lower limit on the true-positive rate, at least 0 and below 1.
     max_fpr : float
         Right edge of the region, ``0 < max_fpr <= 1``.
+
+    Examples
+    --------
+    >>> from rocmax.measures import TwoWayPartialAUCMeasure
+    >>> TwoWayPartialAUCMeasure(min_tpr=0.8, max_fpr=0.3).convex_loss()
+    PartialAUCTight(min_fpr=0.0, max_fpr=0.3, min_tpr=0.8)
     """
 
     min_tpr: float
     max_fpr: float
 
     name: ClassVar[str] = "two_way_partial_auc"
-    trainable: ClassVar[bool] = False
-    depends_on_class_ratio: ClassVar[bool] = False
+    min_fpr = 0.0
 
     def __post_init__(self) -> None:
         check_region(self.min_tpr, self.max_fpr)
@@ -155,7 +179,7 @@ class TwoWayPartialAUCMeasure(Measure):
 
 
 @dataclass(frozen=True)
-class TPRAtFPRMeasure(Measure):
+class TPRAtFPRMeasure(CornerMeasure):
     """True-positive rate at a limit on the false-positive rate; training uses the partial AUC below the limit.
 
     Parameters
@@ -167,7 +191,7 @@ class TPRAtFPRMeasure(Measure):
     max_fpr: float
 
     name: ClassVar[str] = "tpr_at_fpr"
-    depends_on_class_ratio: ClassVar[bool] = False
+    min_fpr = min_tpr = 0.0
 
     def __post_init__(self) -> None:
         check_rate("max_fpr", self.max_fpr)
@@ -176,22 +200,6 @@ class TPRAtFPRMeasure(Measure):
     def title(self) -> str:
         """The measure in words."""
         return f"TPR at FPR <= {self.max_fpr:g}"
-
-    def convex_loss(self) -> losses.Loss:
-        """Return the tight convex surrogate of the partial AUC below the limit."""
-        return losses.PartialAUCTight(0.0, self.max_fpr)
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return the ramp on the pairs below the limit."""
-        return losses.PartialAUCRamp(0.0, self.max_fpr, width, margin=0.0)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the lowest threshold whose false-positive rate is at most ``max_fpr``."""
-        return at_fpr(scores, positive, weight, self.max_fpr)
-
-    def score_at_threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float | None:
-        """Return the score of the row that determines the threshold."""
-        return highest_rejected(scores, positive, weight, self.max_fpr)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 
 from rocmax.metrics import areas, decisions, operating_points
-from rocmax.metrics.curve import Blocks, RankedRows, rank_decisions, rank_labels, rank_scores, score_blocks
+from rocmax.metrics.curve import Blocks, Curve, RankedRows, rank_decisions, rank_labels, rank_scores, score_blocks
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,13 @@ METRICS: dict[str, Metric] = {
 }
 
 
+# Curve of a perfect ranking, to try parameters on; with so many rows that it has any number of top rows.
+_ROWS = 2.0**53
+_PERFECT = Curve(fp=np.array([0.0, 0.0, _ROWS]), tp=np.array([0.0, _ROWS, _ROWS]))
+
+
 def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, dict[str, Any]]:
-    """Return the metric and all its parameters, including defaults; raise ValueError for unknown names."""
+    """Return the metric and all its parameters, including defaults; raise ValueError for bad names and values."""
     if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
         if params:
             raise ValueError(
@@ -133,6 +139,8 @@ def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, di
     missing = [key for key, value in filled.items() if value is inspect.Parameter.empty]
     if missing:
         raise ValueError(f"{found.name} requires a value for {_listed(missing)}; got {_listed(params)}")
+    # Raises ValueError for values that the metric refuses.
+    found.from_curve(_PERFECT, **filled)
     return found, filled
 
 

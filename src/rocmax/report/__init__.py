@@ -68,8 +68,9 @@ class CallableReport(ModuleType):
         out: str | Path | None = None,
         *,
         pos_label: Any = None,
-        min_fpr: float = 0.0,
-        max_fpr: float = 1.0,
+        min_fpr: float | None = None,
+        max_fpr: float | None = None,
+        min_tpr: float | None = None,
         random_state: int = 0,
     ) -> str:
         """Return the HTML report of a fitted classifier of rocmax, scikit-learn, LightGBM or XGBoost on test rows.
@@ -87,10 +88,15 @@ class CallableReport(ModuleType):
             File to write. None writes none.
         pos_label : int, float, bool or str, default=None
             Label of the positive class. None takes the larger label.
-        min_fpr : float, default=0.0
-            Lower end of the range of false-positive rates, at least 0.
-        max_fpr : float, default=1.0
-            Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+        min_fpr : float, default=None
+            Lower end of the range of false-positive rates, at least 0. None takes that of the first model if it has
+            one, otherwise 0.
+        max_fpr : float, default=None
+            Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. None takes that of the
+            first model if it has one, otherwise 1.
+        min_tpr : float, default=None
+            Lower limit on the true-positive rate, at least 0 and below 1. None takes that of the first model if it has
+            one, otherwise 0.
         random_state : int, default=0
             Seed of the resamples of confidence intervals.
 
@@ -118,6 +124,7 @@ class CallableReport(ModuleType):
             pos_label=pos_label,
             min_fpr=min_fpr,
             max_fpr=max_fpr,
+            min_tpr=min_tpr,
             random_state=random_state,
         )
 

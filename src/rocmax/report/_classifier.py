@@ -13,6 +13,8 @@ from rocmax._packages import need
 from rocmax._response import class_scores, direction
 from rocmax._typing import Array
 from rocmax._validate import positive_index
+from rocmax._window import check_floor, check_window
+from rocmax.estimators.base import MeasureMixin
 from rocmax.report._content import Feature, ReportModel, TestData
 
 N_FEATURES = 15
@@ -26,36 +28,36 @@ def report_classifier(
     out: str | Path | None = None,
     *,
     pos_label: Any = None,
-    min_fpr: float = 0.0,
-    max_fpr: float = 1.0,
+    min_fpr: float | None = None,
+    max_fpr: float | None = None,
+    min_tpr: float | None = None,
     random_state: int = 0,
 ) -> str:
     """Return the report of fitted classifiers; the parameters are those of :class:`rocmax.report.CallableReport`."""
     need("jinja2")
-    if not 0 <= min_fpr < max_fpr <= 1:
-        raise ValueError(
-            f"min_fpr must be at least 0 and less than max_fpr, at most 1; got {min_fpr!r} and {max_fpr!r}"
-        )
-    if out is not None:
-        check_output(out)
     models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
     if not models:
         raise ValueError("model must have at least one classifier; got none")
+    given = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": min_tpr}
+    low, high, floor = _limits(next(iter(models.values())), given)
+    if out is not None:
+        check_output(out)
     y = np.asarray(y)
     classes = np.unique(y)
     if classes.size != 2:
         raise ValueError(f"y must have two classes; got {classes.size}")
     index = positive_index(classes, pos_label)
     positive = y == classes[index]
-    entries = [_entry(name, fitted, X, classes[index], max_fpr) for name, fitted in models.items()]
+    entries = [_entry(name, fitted, X, classes[index]) for name, fitted in models.items()]
     data = TestData(
         "the test rows",
         positive,
         str(classes[index]),
-        (min_fpr, max_fpr),
+        (low, high),
         _columns(X),
         random_state,
         negative_label=str(classes[1 - index]),
+        min_tpr=floor,
     )
     page = render(entries, data)
     if out is not None:
@@ -63,7 +65,20 @@ def report_classifier(
     return page
 
 
-def _entry(name: str, model: Any, X: Any, positive: Any, max_fpr: float) -> ReportModel:
+def _limits(model: Any, given: dict[str, Any]) -> list[float]:
+    """Return the range of false-positive rates and the lower limit on the TPR; those not given are the model's."""
+    final = _final(model)
+    own = final._make_measure() if isinstance(final, MeasureMixin) else final
+    limits = [
+        getattr(own, name, default) if given[name] is None else given[name]
+        for name, default in (("min_fpr", 0.0), ("max_fpr", 1.0), ("min_tpr", 0.0))
+    ]
+    check_window(*limits[:2], any_width=True)
+    check_floor(limits[2])
+    return [float(limit) for limit in limits]
+
+
+def _entry(name: str, model: Any, X: Any, positive: Any) -> ReportModel:
     known = np.asarray(getattr(model, "classes_", []))
     if positive not in known.tolist():
         raise ValueError(
@@ -75,7 +90,7 @@ def _entry(name: str, model: Any, X: Any, positive: Any, max_fpr: float) -> Repo
     features, kind = _features(model, X, index)
     return ReportModel(
         name,
-        type(getattr(model, "steps", [(None, model)])[-1][1]).__name__,
+        type(_final(model)).__name__,
         scores,
         np.asarray(model.predict(X)) == positive,
         features,
@@ -84,9 +99,14 @@ def _entry(name: str, model: Any, X: Any, positive: Any, max_fpr: float) -> Repo
     )
 
 
+def _final(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    return getattr(model, "steps", [(None, model)])[-1][1]
+
+
 def _features(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
     """Return the weights or importances of the last step, if it has any, and what they are."""
-    final = getattr(model, "steps", [(None, model)])[-1][1]
+    final = _final(model)
     if hasattr(final, "coef_"):
         weights, kind = direction(index) * np.ravel(final.coef_), "weight"
     elif hasattr(final, "feature_importances_"):

@@ -53,25 +53,29 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
     return found
 
 
-def saved_threshold(model: ReportModel, data: TestData) -> dict[str, Any] | None:
-    """Compare the rate that determined the threshold of the model with its limit, on the test rows."""
+def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
+    """Compare the rates at the threshold of the model with its limits, on the test rows; one entry for each limit."""
     fp, tp = (int(np.sum(model.predicted & rows)) for rows in (~data.positive, data.positive))
-    if model.min_tpr is not None:
-        count, total, limit, text = tp, data.n_positive, model.min_tpr, f"TPR >= {100 * model.min_tpr:.4g} %"
-    elif model.max_fpr is not None:
-        count, total, limit, text = fp, data.n_negative, model.max_fpr, f"FPR <= {100 * model.max_fpr:.4g} %"
-    else:
-        return None
-    interval = binomtest(count, total).proportion_ci(0.95, method="exact")
-    return {
-        "name": model.name,
-        "limit": text,
-        "fpr": fp / data.n_negative,
-        "tpr": tp / data.n_positive,
-        "low": float(interval.low),
-        "high": float(interval.high),
-        "verdict": _against_limit(count / total, interval, limit, model.min_tpr is not None),
-    }
+    found = []
+    for count, total, limit, required in (
+        (tp, data.n_positive, model.min_tpr, True),
+        (fp, data.n_negative, model.max_fpr, False),
+    ):
+        if limit is None:
+            continue
+        interval = binomtest(count, total).proportion_ci(0.95, method="exact")
+        found.append(
+            {
+                "name": model.name,
+                "limit": f"{'TPR >=' if required else 'FPR <='} {100 * limit:.4g} %",
+                "fpr": fp / data.n_negative,
+                "tpr": tp / data.n_positive,
+                "low": float(interval.low),
+                "high": float(interval.high),
+                "verdict": _against_limit(count / total, interval, limit, required),
+            }
+        )
+    return found
 
 
 def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
             for number, (model, found) in enumerate(zip(models, estimates, strict=True))
         ],
         "tests": sections.tests(models, data),
-        "saved_thresholds": [entry for model in models if (entry := sections.saved_threshold(model, data))],
+        "saved_thresholds": [entry for model in models for entry in sections.saved_threshold(model, data)],
         "segments": sections.by_segment(models, data),
         "numbers": numbers,
     }

@@ -11,7 +11,7 @@ from rocmax._messages import Message, Parameter
 from rocmax._typing import Array, Bools
 from rocmax.data import DataError
 from rocmax.metrics.registry import METRICS
-from rocmax.workflow.evidence import row_notes
+from rocmax.workflow.evidence import corner_notes, row_notes
 from rocmax.workflow.measuring import all_measured, window_measure_names
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
@@ -137,6 +137,7 @@ def score_table(
 def _evaluation(scored: Scored) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     names = _measure_names(facts)
+    notes = row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
@@ -155,7 +156,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=row_notes(positive, facts["max_fpr"], "rows"),
+        notes=notes + corner_notes(positive, scored.scores, facts, "rows"),
     )
 
 

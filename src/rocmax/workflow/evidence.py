@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from rocmax._messages import Message, Parameter
-from rocmax._typing import Bools, Index
+from rocmax._typing import Array, Bools, Index
+from rocmax._window import window_end
+from rocmax.metrics import partial_auc_score
 
-# Number of rows of a class, and of negatives above a limit, below which a result is uncertain.
+# Number of rows of a class, and of rows that a limit allows on the wrong side, below which a result is uncertain.
 FEW_ROWS, FEW_ABOVE = 30, 5
 # Share of held-out rows that are also training rows from which a note is given.
 MANY_DUPLICATES = 0.01
@@ -21,8 +24,8 @@ MAX_SUSPECTS = 5
 SIGNIFICANT = 0.05
 
 
-def row_notes(positive: Bools, max_fpr: float, rows: str = "held-out rows") -> list[str]:
-    """Return notes about classes with few rows, and about a limit that few negatives exceed.
+def row_notes(positive: Bools, max_fpr: float, min_tpr: float, rows: str = "held-out rows") -> list[str]:
+    """Return notes about classes with few rows, and about limits that few negatives or positives may exceed.
 
     Parameters
     ----------
@@ -30,21 +33,57 @@ def row_notes(positive: Bools, max_fpr: float, rows: str = "held-out rows") -> l
         Whether each row on which a model is measured is positive.
     max_fpr : float
         Limit on the false-positive rate; 1 for none.
+    min_tpr : float
+        Lower limit on the true-positive rate; 0 for none.
     rows : str, default="held-out rows"
         What the rows are called.
     """
     m, n = int(positive.sum()), int((~positive).sum())
     few = [f"{count} {side}" for count, side in ((m, "positive"), (n, "negative")) if count < FEW_ROWS]
     notes = [f"only {' and '.join(few)} {rows}: the measure is uncertain"] if few else []
-    above = max_fpr * n
-    if max_fpr < 1 and above < FEW_ABOVE:
-        needed = math.ceil(FEW_ABOVE / max_fpr)
-        allowed = "none" if above < 1 else str(math.floor(above))
-        notes.append(
-            f"a false-positive rate of at most {max_fpr:g} allows {allowed} of the {n:,} negative {rows}: results at "
-            f"this limit are uncertain; {FEW_ABOVE} of them would take {needed:,} negative rows"
-        )
+    if max_fpr < 1:
+        start = f"a false-positive rate of at most {max_fpr:g} allows"
+        notes += _limit_notes(start, max_fpr, n, "negative", rows)
+    if min_tpr > 0:
+        start = f"a true-positive rate of at least {min_tpr:g} allows missing"
+        # Without the rounding error of 1 - 0.9.
+        notes += _limit_notes(start, round(1 - min_tpr, 12), m, "positive", rows)
     return notes
+
+
+def _limit_notes(start: str, rate: float, count: int, side: str, rows: str) -> list[str]:
+    """Return a note if a rate allows few rows of a class."""
+    above = window_end(count, rate)
+    if above >= FEW_ABOVE:
+        return []
+    allowed = "none" if above < 1 else str(math.floor(above))
+    return [
+        f"{start} {allowed} of the {count:,} {side} {rows}: results at this limit are uncertain; "
+        f"{FEW_ABOVE} of them would take {math.ceil(FEW_ABOVE / rate):,} {side} rows"
+    ]
+
+
+def corner_notes(positive: Bools, scores: Array, facts: Mapping[str, Any], rows: str = "held-out rows") -> list[str]:
+    """Return a note if the ROC curve does not enter the corner of the limits of a model.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+        Whether each row on which a model is measured is positive.
+    scores : ndarray of float
+        Its score.
+    facts : mapping
+        Metadata of the model, with its limits.
+    rows : str, default="held-out rows"
+        What the rows are called.
+    """
+    min_tpr, max_fpr = facts.get("min_tpr", 0.0), facts["max_fpr"]
+    if min_tpr == 0 or partial_auc_score(positive, scores, min_tpr=min_tpr, max_fpr=max_fpr) > 0:
+        return []
+    return [
+        f"the ROC curve of the {rows} does not enter the corner TPR >= {min_tpr:g}, FPR <= {max_fpr:g}, so that its "
+        "partial AUC is 0; choose limits that the model can reach"
+    ]
 
 
 def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:

@@ -21,7 +21,7 @@ from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
 from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
-from rocmax.workflow.evidence import duplicate_notes, perfect_notes, row_notes
+from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
@@ -99,8 +99,8 @@ def fit_table(
         Required true-positive rate; 0 for no limit. The threshold then reaches it, also with a limit on the
         false-positive rate, in which case the model is fitted to the corner of both.
     measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
-        partial AUC with a limit, and the AUC without.
+        Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
+        limits), "tpr_at_fpr" or "break_even_point". None takes the partial AUC with a limit, and the AUC without.
     model : str, default="auto"
         Name of the model:
 
@@ -228,7 +228,7 @@ def fit_training(
     check_table(settings.model, training.kinds)
     notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
     train, test = split_rows(training, settings)
-    notes += row_notes(training.target.is_positive[test], settings.window[1])
+    notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
     notes += duplicate_notes(training.X, train, test)
     for note in notes:
         tell(note)
@@ -253,7 +253,8 @@ def evaluated(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
-    for note in perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
+    found = corner_notes(is_positive, scores, facts)
+    for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
     facts["at_threshold"] = rates_at_zero(is_positive, scores)

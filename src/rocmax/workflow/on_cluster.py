@@ -74,7 +74,7 @@ def fit_on_cluster(
         if on_plan is not None:
             on_plan(training.plan)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
-        notes += row_notes(training.target.is_positive[test], settings.window[1])
+        notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
         for note in notes:
             tell(note)
         check_enough(training.target.is_positive[test], settings)

@@ -13,6 +13,9 @@ from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.workflow.measuring import window_measure_names
 from rocmax.workflow.models import MODELS
 
+# With both limits, the two-way partial AUC is the partial AUC.
+TWO_WAY = "two_way_partial_auc"
+MEASURES = (*window_measure_names(), TWO_WAY)
 LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
 
@@ -81,11 +84,13 @@ def check_measure(measure: str | None, max_fpr: float, min_tpr: float = 0.0) -> 
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 and min_tpr == 0.0 else "partial_auc"
     chosen = measure.removesuffix("_score") if isinstance(measure, str) else measure
-    check_choice("measure", chosen, tuple(window_measure_names()))
+    check_choice("measure", chosen, MEASURES)
+    named, limit = Parameter("measure", chosen), Parameter("max_fpr", ...)
     if chosen == "tpr_at_fpr" and max_fpr == 1.0:
-        named, limit = Parameter("measure", chosen), Parameter("max_fpr", ...)
         raise ParameterError(Message(named, " requires a limit: ", limit))
-    return chosen
+    if chosen == TWO_WAY and (max_fpr == 1.0 or min_tpr == 0.0):
+        raise ParameterError(Message(named, " requires both limits: ", limit, " and ", Parameter("min_tpr", ...)))
+    return "partial_auc" if chosen == TWO_WAY else chosen
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

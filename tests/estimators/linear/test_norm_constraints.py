@@ -251,6 +251,22 @@ def test_path_agrees_with_the_classifier_and_follows_the_positive_class():
     assert path.score(X.tolist(), label)[-1] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("corner", [{"min_tpr": 0.7, "max_fpr": 1.0}, {"min_tpr": 0.5, "max_fpr": 0.4}])
+def test_path_above_a_true_positive_rate(corner):
+    X, y = sample()
+    path = partial_auc_path(X, y, n_radii=4, **corner)
+    assert path.min_tpr == corner["min_tpr"]
+    loss = PartialAUCTight(0.0, corner["max_fpr"], corner["min_tpr"]).bind(y)
+    assert path.objectives == pytest.approx([loss.value_and_gradient(X @ w)[0] for w in path.coefs], rel=1e-9)
+    assert path.partial_auc == pytest.approx([partial_auc_score(y, X @ w, **corner) for w in path.coefs])
+    # The first radius is a twentieth of the one at which the linear approximation of this loss at zero is zero.
+    value, slope = loss.value_and_gradient(np.zeros(y.size))
+    assert path.radii[1] == pytest.approx(0.05 * value / np.abs(X.T @ slope).max(), rel=1e-4)
+    display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200])
+    held_out = [partial_auc_score(y[:200], X[:200] @ w, **corner) for w in path.coefs]
+    np.testing.assert_allclose(display.partial_auc["held-out rows"], held_out)
+
+
 def test_path_of_sparse_rows_and_names():
     X, y = sample()
     X[np.abs(X) < 0.5] = 0.0
@@ -285,6 +301,7 @@ def test_path_warns_once_of_what_went_wrong():
         ({"constraint": None}, "constraint must be one of 'l2', 'l1', 'elasticnet', 'group'; got None"),
         ({"loss": "ramp"}, "with a constraint, loss must be convex"),
         ({"max_fpr": 2.0}, "max_fpr"),
+        ({"min_tpr": 1.0}, "min_tpr must be at least 0 and below 1; got 1.0"),
     ],
 )
 def test_path_refuses(params, text):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from rocmax._public import set_public_module
 from rocmax.backends.dask.estimators import DaskAUCClassifier, DaskPartialAUCClassifier
-from rocmax.backends.dask.metrics import Estimate, partial_auc_score, roc_auc_score, tpr_at_fpr
+from rocmax.backends.dask.metrics import Estimate, fpr_at_tpr, partial_auc_score, roc_auc_score, tpr_at_fpr
 from rocmax.backends.dask.stream import partial_fit
 
 __all__ = [
     "DaskAUCClassifier",
     "DaskPartialAUCClassifier",
     "Estimate",
+    "fpr_at_tpr",
     "partial_auc_score",
     "partial_fit",
     "roc_auc_score",

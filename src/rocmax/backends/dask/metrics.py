@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from rocmax._packages import need
 from rocmax._typing import Array
 from rocmax._validate import positive_index
-from rocmax._window import check_floor, check_window
+from rocmax._window import check_floor, check_rate, check_window
 from rocmax.backends.dask.partitions import split
 from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax.metrics.curve import DUST
 
 # Rows that the driver fetches at a time for an exact value.
 _FETCHED = 1_000_000
@@ -200,10 +201,11 @@ def tpr_at_fpr(
     >>> tpr_at_fpr(y, scores, max_fpr=0.4)
     Estimate(value=0.5, error=0.0)
     """
+    check_rate("max_fpr", max_fpr)
     found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
     negative, positive = found.weights()
     n, m = float(negative.sum()), float(positive.sum())
-    allowed = n * max_fpr * (1 + 1e-12)
+    allowed = n * max_fpr * (1 + DUST)
     fp = np.cumsum(negative)
     cell = int(np.searchsorted(fp, allowed, side="right"))
     reached = float(positive[:cell].sum()) / m
@@ -215,6 +217,68 @@ def tpr_at_fpr(
     _, neg, pos = found.blocks(np.array([cell]))
     below = fp[cell] - negative[cell] + np.cumsum(neg) <= allowed
     return Estimate(reached + float(pos[below].sum()) / m, 0.0)
+
+
+def fpr_at_tpr(
+    y_true: Any,
+    y_score: Any,
+    *,
+    min_tpr: float,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    n_bins: int = 8192,
+    exact: bool = True,
+) -> Estimate:
+    """Smallest false-positive rate of a threshold whose true-positive rate is at least ``min_tpr``; lower is better.
+
+    The definition is that of :func:`rocmax.metrics.fpr_at_tpr`.
+
+    Parameters
+    ----------
+    y_true : dask Array or Series of shape (n_samples,)
+        Two classes, of any type.
+    y_score : dask Array or Series of shape (n_samples,)
+        Higher means more likely positive; with the partitions of ``y_true``.
+    min_tpr : float
+        Required true-positive rate, from 0 to 1.
+    sample_weight : dask Array or Series of shape (n_samples,), default=None
+        Number of copies of each row.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the larger label.
+    n_bins : int, default=8192
+        Number of bins of the histogram for each class.
+    exact : bool, default=True
+        Whether the rows of the bin with the threshold are fetched for the exact value. If False, ``error`` bounds the
+        difference from the exact value.
+
+    Returns
+    -------
+    Estimate
+        The value, and a bound on its error.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from rocmax.backends.dask import fpr_at_tpr
+    >>> y, scores = da.from_array([0, 1, 0, 1], chunks=2), da.from_array([0.1, 0.4, 0.35, 0.2], chunks=2)
+    >>> fpr_at_tpr(y, scores, min_tpr=0.8)
+    Estimate(value=0.5, error=0.0)
+    """
+    check_rate("min_tpr", min_tpr)
+    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
+    negative, positive = found.weights()
+    n, m = float(negative.sum()), float(positive.sum())
+    required = m * min_tpr * (1 - DUST)
+    if required == 0:
+        return Estimate(0.0, 0.0)
+    tp = np.cumsum(positive)
+    cell = int(np.searchsorted(tp, required))
+    before = float(negative[:cell].sum()) / n
+    if not exact:
+        return Estimate(before, float(negative[cell]) / n)
+    _, neg, pos = found.blocks(np.array([cell]))
+    last = int(np.searchsorted(tp[cell] - positive[cell] + np.cumsum(pos), required))
+    return Estimate(before + float(neg[: last + 1].sum()) / n, 0.0)
 
 
 class _Histogram:

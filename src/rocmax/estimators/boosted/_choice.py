@@ -14,6 +14,7 @@ from rocmax.estimators._splits import Split
 from rocmax.estimators.boosted._search import Candidate, Choice, Folds, Plan, best_choice, has_floor
 from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import Measure
+from rocmax.measures.ranking import CornerMeasure
 
 AUTO = "auto"
 # Sizes of trees to try, and the size and number of rounds without cross-validation.
@@ -133,7 +134,7 @@ def window_loss(measure: Measure) -> Loss | None:
     if not has_floor(measure):
         return None
     limit = _WINDOW_FPR if _is_low(measure) else 1.0
-    return WindowPairs("sigmoid", max_fpr=limit, soft_tail=True, scale=2.0, min_tpr=measure.params["min_tpr"])
+    return WindowPairs("sigmoid", max_fpr=limit, soft_tail=True, scale=2.0, min_tpr=measure.min_tpr)
 
 
 def _is_narrow(measure: Measure) -> bool:
@@ -143,4 +144,4 @@ def _is_narrow(measure: Measure) -> bool:
 
 def _is_low(measure: Measure) -> bool:
     """Return whether a measure depends on low false-positive rates only."""
-    return measure.name in ("partial_auc", "tpr_at_fpr") and float(measure.params["max_fpr"]) <= _WINDOW_LIMIT
+    return isinstance(measure, CornerMeasure) and measure.max_fpr <= _WINDOW_LIMIT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from rocmax.backends.boosting import DATA, TreeData, Trees, TreeSettings, window
 from rocmax.estimators._splits import Split
 from rocmax.losses import Loss
 from rocmax.measures import Measure
+from rocmax.measures.ranking import CornerMeasure
 from rocmax.metrics.areas import partial_auc, roc_auc
 from rocmax.metrics.curve import score_blocks
 
@@ -46,17 +47,17 @@ def selection_score(measure: Measure) -> Score:
     """
     if has_floor(measure):
         return lambda y, s, w: _mean_above_tpr(y, s, w, measure)
-    if measure.name in ("partial_auc", "tpr_at_fpr"):
-        top = max(_LEAST_WINDOW, float(measure.params["max_fpr"]))
+    if isinstance(measure, CornerMeasure):
+        top = max(_LEAST_WINDOW, float(measure.max_fpr))
         return lambda y, s, w: _mean_partial_auc(y, s, w, top)
     if measure.name in ("roc_auc", "g_mean"):
         return lambda y, s, w: float(roc_auc(score_blocks(y, s, w, True).curve()))
     return lambda y, s, w: float(average_precision_score(y, s, sample_weight=w))
 
 
-def has_floor(measure: Measure) -> bool:
+def has_floor(measure: Measure) -> TypeGuard[CornerMeasure]:
     """Return whether a measure is the partial AUC above a true-positive rate."""
-    return measure.name == "partial_auc" and measure.params["min_tpr"] > 0
+    return isinstance(measure, CornerMeasure) and measure.min_tpr > 0
 
 
 def _mean_partial_auc(y: Bools, scores: Array, weight: Array | None, top: float) -> float:
@@ -71,9 +72,9 @@ def _mean_partial_auc(y: Bools, scores: Array, weight: Array | None, top: float)
     )
 
 
-def _mean_above_tpr(y: Bools, scores: Array, weight: Array | None, measure: Measure) -> float:
+def _mean_above_tpr(y: Bools, scores: Array, weight: Array | None, measure: CornerMeasure) -> float:
     curve = score_blocks(y, scores, weight, True).curve()
-    limit, height = max(_LEAST_WINDOW, measure.params["max_fpr"]), 1.0 - measure.params["min_tpr"]
+    limit, height = max(_LEAST_WINDOW, measure.max_fpr), 1.0 - measure.min_tpr
     floors = [max(0.0, 1.0 - multiple * height) for multiple in _FLOOR_MULTIPLES]
     return float(np.mean([partial_auc(curve, max_fpr=limit, min_tpr=floor) for floor in floors]))
 

@@ -74,15 +74,16 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
-        "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
+        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
+        "break_even_point", "f_beta" or "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
     max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
-        limit of "tpr_at_fpr".
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
+        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
     min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc".
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
+        "two_way_partial_auc".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
         A number is converted to a fraction of the training rows for the choice of the threshold.

@@ -50,6 +50,10 @@ class PartialAUCPath:
         The range of false-positive rates.
     feature_names : ndarray or None
         Names of the features, if `X` had any.
+    pos_label : object
+        Label of the positive class; None for ``classes[1]``.
+    min_tpr : float
+        Lower limit on the true-positive rate.
     """
 
     radii: Array
@@ -65,6 +69,7 @@ class PartialAUCPath:
     max_fpr: float
     feature_names: NDArray[Any] | None = field(repr=False)
     pos_label: Any = None
+    min_tpr: float = 0.0
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """Return the partial AUC of every model on the given rows.
@@ -92,6 +97,7 @@ class PartialAUCPath:
                 towards(operator.matvec(w), index),
                 min_fpr=self.min_fpr,
                 max_fpr=self.max_fpr,
+                min_tpr=self.min_tpr,
                 sample_weight=sample_weight,
                 pos_label=self.classes[index],
             )
@@ -105,6 +111,7 @@ def partial_auc_path(
     *,
     min_fpr: float = 0.0,
     max_fpr: float = 0.1,
+    min_tpr: float = 0.0,
     loss: str = "tight",
     constraint: str = "l1",
     radii: ArrayLike | None = None,
@@ -131,6 +138,10 @@ def partial_auc_path(
         Lower end of the range of false-positive rates, at least 0.
     max_fpr : float, default=0.1
         Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Only the part of the curve above it is maximized,
+        for applications that must not miss positives: ``min_tpr=0.8, max_fpr=1.0`` is the area above 80 percent true
+        positives. With both limits, it is the two-way partial AUC.
     loss : {"tight", "structural", "auto"}, default="tight"
         Loss to minimize, as in :class:`PartialAUCClassifier`.
     constraint : {"l1", "elasticnet", "group", "l2"}, default="l1"
@@ -179,6 +190,7 @@ def partial_auc_path(
         min_fpr,
         max_fpr,
         loss,
+        min_tpr=min_tpr,
         constraint=constraint,
         radius=1.0,
         l1_ratio=l1_ratio,
@@ -227,13 +239,14 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
         constraint=constraint,
         min_fpr=model.min_fpr,
         max_fpr=model.max_fpr,
+        min_tpr=model.min_tpr,
         feature_names=getattr(model, "feature_names_in_", None),
         pos_label=model.pos_label,
     )
 
 
 def _tight(model: PartialAUCClassifier, data: TrainingSet) -> Any:
-    return PartialAUCTight(model.min_fpr, model.max_fpr).bind(data.positive, data.weight)
+    return PartialAUCTight(model.min_fpr, model.max_fpr, model.min_tpr).bind(data.positive, data.weight)
 
 
 def _check_radii(radii: ArrayLike) -> Array:

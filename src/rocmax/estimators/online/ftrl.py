@@ -43,15 +43,17 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k", "break_even_point", "f_beta" or
-        "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures` has its own parameters.
+        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
+        "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
+        has its own parameters.
     min_fpr : float, default=0.0
         Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
     max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"; also the
-        limit of "tpr_at_fpr".
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
+        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
     min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc".
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
+        "two_way_partial_auc".
     k : int or float, default=0.1
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
         ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
@@ -121,8 +123,9 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     *Regret.* The loss on the rows :math:`Z_{1:t}` is not a sum over batches. Therefore the loss of a batch
     is defined as its contribution: with :math:`\ell_t = c_t R_{1:t}`, the penalty of :math:`w_t` on batch :math:`t` is
     :math:`L_t(w_t) = \ell_t(w_t) - \ell_{t-1}(w_t)`. The factor :math:`c_t` turns the mean loss into a sum:
-    :math:`mn` for the AUC, :math:`mn` times the width of the window for the partial AUC, :math:`\min(k, m)` for
-    precision at k, :math:`m` for the others. The penalties of one model add up to :math:`\ell_T`, so that
+    :math:`mn` for the AUC; for the partial AUC, :math:`mn` times the width of the window times
+    :math:`1 - \mathrm{min\_tpr}`; :math:`\min(k, m)` for precision at k, :math:`m` for the others. The penalties of one
+    model add up to :math:`\ell_T`, so that
 
     .. math:: \mathrm{regret}_T = \frac{1}{c_T} \sum_{t=1}^T L_t(w_t) - \min_{|w| \le \mathrm{radius}} R_{1:T}(w)
 
