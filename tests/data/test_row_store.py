@@ -64,6 +64,41 @@ def test_arrays(tmp_path, form):
         assert sum(1 for _ in store.chunks()) > 3
 
 
+PARTS = {
+    "last rows": (lambda a: a[10:], True),
+    "first rows": (lambda a: a[:40], True),
+    "slice of a slice": (lambda a: a[5:][3:-2], True),
+    "reshaped": (lambda a: a[10:].reshape(20, 8), True),
+    "other type": (lambda a: a[10:].view(np.int64), True),
+    "array": (lambda a: np.asarray(a)[10:], True),
+    "every second row": (lambda a: a[::2], False),
+    "reversed": (lambda a: a[::-1], False),
+    "columns": (lambda a: a[:, 1:], False),
+    "transposed": (lambda a: a.T, False),
+}
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_memory_maps(tmp_path, part, mode):
+    cut, in_order = PARTS[part]
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    np.save(tmp_path / "w.npy", WEIGHT)
+    rows, labels, weight = (np.load(tmp_path / f"{name}.npy", mmap_mode=mode) for name in "Xyw")
+    if mode != "r":
+        rows[20], labels[20], weight[20] = -7.0, not labels[20], 7.0
+    given = cut(rows)
+    some = np.s_[-len(given) :]
+    store = RowStore(given, labels[some], weight[some], max_memory=1000)
+    np.testing.assert_array_equal(dense(store), given)
+    np.testing.assert_array_equal(store.rows.rows(np.array([3, 0])), given[[3, 0]])
+    np.testing.assert_array_equal(store.classes[store.codes], labels[some])
+    np.testing.assert_array_equal(store.weight, weight[some])
+    # Parts of the file are read in chunks; everything else is an array in memory.
+    assert (sum(1 for _ in store.chunks()) > 1) == (in_order and mode != "c")
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "parquet"])
 def test_tables(tmp_path, ending):
     for part, rows in enumerate((slice(0, 20), slice(20, 50))):

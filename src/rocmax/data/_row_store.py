@@ -33,8 +33,9 @@ class RowStore:
     Parameters
     ----------
     X : str, Path, ndarray or CSR matrix of shape (n_samples, n_features)
-        Path of a .npy file, an array or memory map in C order, or a CSR matrix whose arrays may be memory maps. Files
-        and memory maps are read in chunks, in their precision.
+        Path of a .npy file, an array or memory map, or a CSR matrix whose arrays may be memory maps. Files, memory maps
+        and contiguous rows of these, such as ``X[1000:]``, are read in chunks, in their precision. Other slices of maps
+        and maps of mode "c", whose changes are not in the file, are used as arrays in memory.
     y : str, Path or array-like of shape (n_samples,)
         Labels, or the path of a .npy file with the labels.
     sample_weight : str, Path or array-like of shape (n_samples,), default=None
@@ -283,11 +284,11 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
         return X
     if sparse.issparse(X):
         X = X.tocsr()
-        data, indices, indptr = (_on_disk(part) for part in (X.data, X.indices, X.indptr))
+        data, indices, indptr = (DiskArray.of_map(part) for part in (X.data, X.indices, X.indptr))
         if data is not None and indices is not None and indptr is not None:
             return SparseFileRows(data, indices, indptr, X.shape[1], chunk_bytes)
         return MemoryRows([canonical_csr(X)])
-    array: Any = DiskArray.open(X) if isinstance(X, str | Path) else _on_disk(X)
+    array: Any = DiskArray.open(X) if isinstance(X, str | Path) else DiskArray.of_map(X)
     if array is None:
         array = np.asarray(X)
     if len(array.shape) != 2 or array.dtype.kind not in "fiub" or array.shape[0] == 0:
@@ -297,22 +298,8 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
     return DenseFileRows(array, chunk_bytes) if isinstance(array, DiskArray) else MemoryRows([array])
 
 
-def _on_disk(array: Any) -> DiskArray | None:
-    """Return the file of a whole memory map in C order; None for other arrays, which are in memory."""
-    if not isinstance(array, np.ndarray):
-        return None
-    base: Any = array
-    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
-        base = base.base
-    if not isinstance(base, np.memmap) or base.filename is None or not array.flags.c_contiguous:
-        return None
-    if array.ndim not in (1, 2) or array.nbytes != base.nbytes or array.dtype != base.dtype:
-        return None
-    return DiskArray(base.filename, array.dtype, array.shape, base.offset)
-
-
 def _encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else _on_disk(y)
+    labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else DiskArray.of_map(y)
     if labels is None:
         labels = np.asarray(y)
     if labels.shape != (size,):
