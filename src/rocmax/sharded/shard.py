@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 
 from rocmax._typing import Array, Index
 from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
 
 # Rows whose scores are processed at a time.
 _BLOCK = 1 << 16
@@ -50,24 +51,6 @@ class LinearTerm(NamedTuple):
 
     terms: tuple[tuple[int, float], ...]
     constant: float
-
-
-class Moments(NamedTuple):
-    """Total weight, mean and sum of squared distances from the mean of each feature."""
-
-    weight: float
-    mean: Array
-    square: Array
-
-    def merged(self, other: Moments) -> Moments:
-        """Return the moments of both sets of rows (Chan, Golub and LeVeque 1979)."""
-        total = self.weight + other.weight
-        if total == 0:
-            return self
-        apart = other.mean - self.mean
-        mean = self.mean + apart * (other.weight / total)
-        square = self.square + other.square + apart**2 * (self.weight * other.weight / total)
-        return Moments(total, mean, square)
 
 
 class Sample(NamedTuple):
@@ -151,13 +134,19 @@ class Shard:
         found = Moments(0.0, np.zeros(d), np.zeros(d))
         for start, chunk in self._rows.chunks():
             self._check(chunk, start)
-            # Few rows at a time: the centred copy of a chunk would take as much memory as the chunk.
-            step = chunk.shape[0] if sparse.issparse(chunk) else max(1, _BLOCK // max(1, d))
-            for rows in range(0, chunk.shape[0], step):
-                block = chunk[rows : rows + step]
-                weight = self._weights(start + rows, start + rows + block.shape[0])
-                found = found.merged(_moments(block, weight))
+            for rows, block in row_blocks(start, chunk):
+                found = found.merged(moments(block, self._weights(rows.start, rows.stop)))
         return found
+
+    def fingerprint(self, v: Array, shift: float) -> tuple[Array, Array]:
+        """Return sums that identify the rows, in one pass, see :func:`~rocmax.sharded.moments.wave_sums`."""
+        waves, sums = np.zeros((2, 2)), np.zeros(v.size)
+        for start, chunk in self._rows.chunks():
+            for rows, block in row_blocks(start, chunk):
+                weight = self._weights(rows.start, rows.stop)
+                parts = wave_sums(block, self._positive[rows], weight, v, shift)
+                waves, sums = waves + parts[0], sums + parts[1]
+        return waves, sums
 
     def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
         """Return the range of a vector, and its values for a random sample of rows, by partition."""
@@ -357,22 +346,6 @@ class _MemoryVector:
 
     def write(self, start: int, values: Array) -> None:
         self._values[start : start + values.size] = values
-
-
-def _moments(chunk: Any, weight: Array | None) -> Moments:
-    weight = np.ones(chunk.shape[0]) if weight is None else weight
-    total = float(weight.sum())
-    if total == 0:
-        return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
-    if sparse.issparse(chunk):
-        mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
-        squares = np.asarray(chunk.multiply(chunk).T @ weight, dtype=np.float64)
-        return Moments(total, mean, np.maximum(squares - total * mean**2, 0.0))
-    values = chunk.astype(np.float64)
-    mean = weight @ values / total
-    values -= mean
-    values *= values
-    return Moments(total, mean, weight @ values)
 
 
 def _uniform(number: Index) -> Array:

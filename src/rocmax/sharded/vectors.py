@@ -10,7 +10,8 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax.losses.bins import Bins, ScoreGrid
-from rocmax.sharded.shard import BinnedTerm, LinearTerm, Moments, Recipe
+from rocmax.sharded.moments import Moments
+from rocmax.sharded.shard import BinnedTerm, LinearTerm, Recipe
 
 # Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
 _SAMPLE = 4096
