@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rocmax._sparse import canonical_csr
 from rocmax._typing import Array
 
 # Values of a dense chunk that are copied at a time.
@@ -42,20 +43,39 @@ def row_blocks(start: int, chunk: Any) -> Iterator[tuple[slice, Any]]:
 
 
 def moments(chunk: Any, weight: Array | None) -> Moments:
-    """Return the moments of some rows."""
+    """Return the moments of some rows; those of a constant feature are exactly its value and 0."""
     weight = np.ones(chunk.shape[0]) if weight is None else weight
     total = float(weight.sum())
     if total == 0:
         return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
     if sparse.issparse(chunk):
-        mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
-        squares = np.asarray(chunk.multiply(chunk).T @ weight, dtype=np.float64)
-        return Moments(total, mean, np.maximum(squares - total * mean**2, 0.0))
+        return _sparse_moments(canonical_csr(chunk), weight, total)
     values = chunk.astype(np.float64)
-    mean = weight @ values / total
-    values -= mean
+    first = values[0].copy()
+    values -= first
+    apart = weight @ values / total
+    values -= apart
     values *= values
-    return Moments(total, mean, weight @ values)
+    return Moments(total, first + apart, weight @ values)
+
+
+def _sparse_moments(rows: Any, weight: Array, total: float) -> Moments:
+    """Return the moments of sparse rows: those of the stored values, merged with those of the zeros."""
+    n_rows, d = rows.shape
+    column, values, share = rows.indices, rows.data.astype(np.float64), np.repeat(weight, np.diff(rows.indptr))
+    stored = np.bincount(column, share, d)
+    stored[np.bincount(column, minlength=d) == n_rows] = total
+    first = np.zeros(d)
+    first[column] = values
+    values -= first[column]
+    apart = np.bincount(column, share * values, d)
+    np.divide(apart, stored, out=apart, where=stored > 0)
+    values -= apart[column]
+    values *= values
+    values *= share
+    mean = first + apart
+    square = np.bincount(column, values, d) + mean**2 * (stored * (total - stored) / total)
+    return Moments(total, mean * (stored / total), square)
 
 
 def wave_sums(

@@ -76,9 +76,9 @@ class Space:
             moments = part if moments is None else moments.merged(part)
         assert moments is not None
         spread = np.sqrt(moments.square / moments.weight)
-        # As in scikit-learn, a constant feature is not scaled.
+        # A constant feature is left out: with this scale, its products are zero.
         constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(moments.mean)
-        self.mean, self.scale = moments.mean, np.where(constant, 1.0, spread)
+        self.mean, self.scale = moments.mean, np.where(constant, np.inf, spread)
 
     def raw(self, w: Array) -> tuple[Array, float]:
         """Return weights of the original features and a shift that give the scores of standardized features."""

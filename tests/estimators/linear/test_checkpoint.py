@@ -92,6 +92,7 @@ FORMS = {
     "double": X,
     "single": X.astype(np.float32),
     "sparse": sparse.csr_matrix(np.where(np.abs(X) > 1.0, X, 0.0).astype(np.float32)),
+    "constant column": np.where(np.arange(6) == 4, 0.1, X),
     "far from zero": X + np.array([0.0, 1e3, 1e6, 1e9, 0.0, -1e4]),
 }
 

@@ -112,6 +112,20 @@ def test_weights_and_sparse_rows(rows):
     assert found.score(X, y, weight) == pytest.approx(expected.score(X, y, weight), abs=2e-3)
 
 
+@pytest.mark.parametrize("model", [AUCClassifier(C=10.0), PartialAUCClassifier(0.0, 0.2)], ids=["auc", "auto"])
+@pytest.mark.parametrize("form", [np.float64, np.float32, sparse.csr_matrix])
+def test_constant_features_are_left_out(rows, model, form):
+    X, y, _ = rows
+    weight = np.random.default_rng(0).random(y.size)
+    constant = np.insert(X, 2, 0.1, axis=1)
+    found = clone(model).set_params(warm_start=True)
+    for _ in range(2):
+        found.fit_files(RowStore(form(constant), y, weight))
+    expected = clone(model).fit_files(RowStore(form(X), y, weight))
+    assert found.coef_[0, 2] == 0.0
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+
+
 def test_tables_keep_their_names(tmp_path, rows):
     pandas = pytest.importorskip("pandas")
     X, y, _ = rows

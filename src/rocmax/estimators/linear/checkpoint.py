@@ -175,11 +175,12 @@ def _description(space: Space) -> tuple[Array, Array]:
     counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
     digits = _ROUNDING + _CANCELLATION * np.abs(centre)
     blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * centre).sum())
+    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
     errors = [
         _ROUNDING * counts,
-        digits * space.scale,
+        digits * scale,
         digits * (1.0 + np.abs(centre)),
         digits * (1.0 + np.abs(sums)),
         np.full(waves.size, blurred),
     ]
-    return np.concatenate([counts, space.scale, centre, sums, waves]), np.concatenate(errors)
+    return np.concatenate([counts, scale, centre, sums, waves]), np.concatenate(errors)
