@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._sparse import canonical_csr
-from rocmax.data._conversion import Kind, Table
+from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
+from rocmax.data._conversion import Kind
+from rocmax.data._labels import LabelCodes, encoded, vector
 from rocmax.data._table_source import TableSource
 from rocmax.data.disk import DiskArray
 from rocmax.data.errors import DataError
@@ -23,8 +24,6 @@ from rocmax.data.sizes import parse_bytes
 
 # A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter each.
 _SHARE = 4
-# Rows whose labels are encoded at a time, and the number of distinct labels that fit into a byte.
-_BLOCK, _MOST_CLASSES = 1 << 20, 255
 
 
 class RowStore:
@@ -74,10 +73,10 @@ class RowStore:
         self.max_memory = parse_bytes("max_memory", max_memory)
         self.rows = _open_rows(X, self.max_memory // _SHARE)
         self.shape = self.rows.shape
-        self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else _encoded(y, self.shape[0])
+        self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
         self.weight: NDArray[Any] | None = None
         if sample_weight is not None:
-            self.weight = _vector("sample_weight", sample_weight, self.shape[0])
+            self.weight = vector("sample_weight", sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
         self._folder: Path | None = None
 
@@ -139,11 +138,11 @@ class RowStore:
                 "n_features": n_features,
                 "zero_based": zero_based,
             }
-            writer = _Writer(home)
+            writer = BinaryCopy(home)
             names: list[str] | None = None
             for path in paths:
                 source = TableSource(path, delimiter=delimiter)
-                names = _features(source, names, target, weight, columns)
+                names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))
                 for batch in source.batches(batch_size=size, columns=wanted, **options):
@@ -172,113 +171,6 @@ class RowStore:
         self.close()
 
 
-def find_files(files: Any) -> list[Path]:
-    """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
-    found = [
-        path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
-    ]
-    if not found:
-        raise DataError(f"files must name at least one file; got {files!r}, which matches none")
-    return [Path(path) for path in found]
-
-
-def _features(
-    source: TableSource, names: list[str] | None, target: str | None, weight: str | None, columns: Sequence[str] | None
-) -> list[str] | None:
-    """Return the names of the features; raise DataError if they differ from those of the first file."""
-    if source.columns is None:
-        if weight is not None:
-            raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
-        return None
-    if target is None:
-        raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
-    found = [name for name in (columns or source.columns) if name not in (target, weight)]
-    if names is not None and found != names:
-        other = sorted(set(found) ^ set(names)) or found
-        raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
-    return found
-
-
-class LabelCodes:
-    """Labels of many rows, stored as one byte per row."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, int] = {}
-        self._codes: list[NDArray[np.uint8]] = []
-
-    def add(self, y: NDArray[Any]) -> None:
-        """Add the labels of some rows."""
-        values, place = np.unique(y, return_inverse=True)
-        for value in values.tolist():
-            self._known.setdefault(value, len(self._known))
-        if len(self._known) > _MOST_CLASSES:
-            raise ValueError(f"Only binary classification is supported. Got more than {_MOST_CLASSES} classes")
-        codes = np.array([self._known[value] for value in values.tolist()], dtype=np.uint8)
-        self._codes.append(codes[place])
-
-    def finish(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-        """Return the distinct labels in ascending order, and the index of each label."""
-        found = np.array(list(self._known))
-        order = np.argsort(found)
-        rank = np.empty(order.size, dtype=np.uint8)
-        rank[order] = np.arange(order.size)
-        return found[order], rank[np.concatenate(self._codes)] if self._codes else np.empty(0, dtype=np.uint8)
-
-
-class _Writer:
-    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._labels, self._weights = folder, LabelCodes(), list[NDArray[Any]]()
-        self._counts: list[NDArray[Any]] = []
-        self._n_rows = self._n_features = 0
-
-    def add(self, path: Path, batch: Table, weight: str | None) -> None:
-        X, y = batch
-        assert y is not None
-        if weight is not None:
-            self._weights.append(_numbers(path, X[[weight]])[:, 0])
-            X = X.drop(columns=weight)
-        self._labels.add(y)
-        self._n_rows += X.shape[0]
-        self._n_features = max(self._n_features, X.shape[1])
-        if sparse.issparse(X):
-            X = canonical_csr(X)
-            self._counts.append(np.diff(X.indptr))
-            self._append("data", X.data.astype(np.float64, copy=False))
-            self._append("indices", X.indices.astype(np.int64, copy=False))
-        else:
-            self._append("values", _numbers(path, X))
-
-    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
-        labels = self._labels
-        weight = np.concatenate(self._weights) if self._weights else None
-        if not self._counts:
-            shape = (self._n_rows, self._n_features)
-            return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
-        ends = np.append(0, np.cumsum(np.concatenate(self._counts), dtype=np.int64))
-        self._append("indptr", ends)
-        kinds = {"data": np.float64, "indices": np.int64, "indptr": np.int64}
-        sizes = {"data": int(ends[-1]), "indices": int(ends[-1]), "indptr": ends.size}
-        arrays = [DiskArray(self._folder / name, kind, (sizes[name],)) for name, kind in kinds.items()]
-        return SparseFileRows(arrays[0], arrays[1], arrays[2], self._n_features, chunk_bytes), labels, weight
-
-    def _append(self, name: str, values: NDArray[Any]) -> None:
-        with (self._folder / name).open("ab") as file:
-            np.ascontiguousarray(values).tofile(file)
-
-
-def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:
-    for name, kind in frame.dtypes.items():
-        if kind != np.float64:
-            raise DataError(
-                f"{path}: column {name!r} must contain numbers; got {kind}. Encode it, or omit it from columns"
-            )
-    result: NDArray[np.float64] = frame.to_numpy()
-    return result
-
-
 def _open_rows(X: Any, chunk_bytes: int) -> Rows:
     if isinstance(X, DenseFileRows | SparseFileRows | MemoryRows):
         return X
@@ -296,28 +188,3 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
             f"X must be a 2-D array of numbers with at least one row; got shape {array.shape} and dtype {array.dtype}"
         )
     return DenseFileRows(array, chunk_bytes) if isinstance(array, DiskArray) else MemoryRows([array])
-
-
-def _encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else DiskArray.of_map(y)
-    if labels is None:
-        labels = np.asarray(y)
-    if labels.shape != (size,):
-        raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
-    codes = LabelCodes()
-    for start in range(0, size, _BLOCK):
-        stop = min(start + _BLOCK, size)
-        part = labels.read(start, stop) if isinstance(labels, DiskArray) else labels[start:stop]
-        if part.dtype.kind == "f" and np.isnan(part).any():
-            raise DataError(f"y must have a label for each row; got NaN in row {start + int(np.isnan(part).argmax())}")
-        codes.add(part)
-    return codes.finish()
-
-
-def _vector(name: str, values: Any, size: int) -> NDArray[Any]:
-    if isinstance(values, str | Path):
-        values = np.load(values, allow_pickle=False)
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (size,):
-        raise DataError(f"{name} must have shape ({size},), one value per row; got {found.shape}")
-    return found

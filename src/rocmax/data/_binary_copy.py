@@ -1,0 +1,103 @@
+"""Binary copy of tables, which is read much faster than text."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rocmax._sparse import canonical_csr
+from rocmax.data._conversion import Table
+from rocmax.data._labels import LabelCodes
+from rocmax.data._table_source import TableSource
+from rocmax.data.disk import DiskArray
+from rocmax.data.errors import DataError
+from rocmax.data.rows import DenseFileRows, Rows, SparseFileRows
+
+
+def find_files(files: Any) -> list[Path]:
+    """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
+    given = [files] if isinstance(files, str | Path) else list(files)
+    found = [
+        path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
+    ]
+    if not found:
+        raise DataError(f"files must name at least one file; got {files!r}, which matches none")
+    return [Path(path) for path in found]
+
+
+def feature_names(
+    source: TableSource, names: list[str] | None, target: str | None, weight: str | None, columns: Sequence[str] | None
+) -> list[str] | None:
+    """Return the names of the features; raise DataError if they differ from those of the first file."""
+    if source.columns is None:
+        if weight is not None:
+            raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
+        return None
+    if target is None:
+        raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
+    found = [name for name in (columns or source.columns) if name not in (target, weight)]
+    if names is not None and found != names:
+        other = sorted(set(found) ^ set(names)) or found
+        raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
+    return found
+
+
+class BinaryCopy:
+    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._labels, self._weights = folder, LabelCodes(), list[NDArray[Any]]()
+        self._counts: list[NDArray[Any]] = []
+        self._n_rows = self._n_features = 0
+
+    def add(self, path: Path, batch: Table, weight: str | None) -> None:
+        """Append a batch of a file."""
+        X, y = batch
+        assert y is not None
+        if weight is not None:
+            self._weights.append(_numbers(path, X[[weight]])[:, 0])
+            X = X.drop(columns=weight)
+        self._labels.add(y)
+        self._n_rows += X.shape[0]
+        self._n_features = max(self._n_features, X.shape[1])
+        if sparse.issparse(X):
+            X = canonical_csr(X)
+            self._counts.append(np.diff(X.indptr))
+            self._append("data", X.data.astype(np.float64, copy=False))
+            self._append("indices", X.indices.astype(np.int64, copy=False))
+        else:
+            self._append("values", _numbers(path, X))
+
+    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
+        """Return the rows, the labels and the weights."""
+        labels = self._labels
+        weight = np.concatenate(self._weights) if self._weights else None
+        if not self._counts:
+            shape = (self._n_rows, self._n_features)
+            return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
+        ends = np.append(0, np.cumsum(np.concatenate(self._counts), dtype=np.int64))
+        self._append("indptr", ends)
+        kinds = {"data": np.float64, "indices": np.int64, "indptr": np.int64}
+        sizes = {"data": int(ends[-1]), "indices": int(ends[-1]), "indptr": ends.size}
+        arrays = [DiskArray(self._folder / name, kind, (sizes[name],)) for name, kind in kinds.items()]
+        return SparseFileRows(arrays[0], arrays[1], arrays[2], self._n_features, chunk_bytes), labels, weight
+
+    def _append(self, name: str, values: NDArray[Any]) -> None:
+        with (self._folder / name).open("ab") as file:
+            np.ascontiguousarray(values).tofile(file)
+
+
+def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:
+    for name, kind in frame.dtypes.items():
+        if kind != np.float64:
+            raise DataError(
+                f"{path}: column {name!r} must contain numbers; got {kind}. Encode it, or omit it from columns"
+            )
+    result: NDArray[np.float64] = frame.to_numpy()
+    return result
