@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from rocmax.data import DataError, RowStore
+from rocmax.data import DataError, RowStore, iter_batches, read_table
 from rocmax.data.disk import DiskArray
 from rocmax.data.sizes import parse_bytes
 
@@ -127,6 +129,43 @@ def test_svmlight(tmp_path):
         np.testing.assert_allclose(dense(store), X)
         np.testing.assert_array_equal(store.codes, Y)
         np.testing.assert_allclose(store.rows.rows(np.array([49, 0])).toarray(), X[[49, 0]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "svm"])
+def test_rows_without_a_label(tmp_path, ending):
+    path, lacking = tmp_path / f"rows.{ending}", np.arange(50) % 7 == 0
+    options = {} if ending == "svm" else {"target": "label", "columns": list("abcd")}
+    if ending == "svm":
+        dump_svmlight_file(X, np.where(lacking, 9, Y), str(path), zero_based=False)
+        path.write_text(re.sub(r"(?m)^9 ", "nan ", path.read_text()))
+    else:
+        table = frame().assign(label=np.where(lacking, None, frame()["label"]))
+        table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    with pytest.raises(DataError, match=r"label in each row; got 8 .*; to leave these rows out: skip_unlabelled=True"):
+        RowStore.from_files(path, **options)
+    with RowStore.from_files(path, **options, skip_unlabelled=True, max_memory=1000) as store:
+        np.testing.assert_allclose(dense(store), X[~lacking], rtol=1e-12)
+        np.testing.assert_array_equal(store.codes, Y[~lacking])
+    # The parameter of the message exists wherever the message does.
+    for read in (read_table, lambda *args, **given: next(iter_batches(*args, **given))):
+        with pytest.raises(DataError, match="skip_unlabelled=True"):
+            read(path, **options)
+        found, y = read(path, **options, skip_unlabelled=True)
+        assert found.shape == ((~lacking).sum(), 4)
+        assert y.size == found.shape[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "svm"])
+def test_no_labels_at_all(tmp_path, ending):
+    path, options = tmp_path / f"rows.{ending}", {} if ending == "svm" else {"target": "label"}
+    if ending == "svm":
+        path.write_text("nan 1:2\nnan 2:3\n")
+    else:
+        frame().assign(label=None).to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"must have rows with a label; got none"):
+        RowStore.from_files(path, **options, skip_unlabelled=True)
+    with pytest.raises(DataError, match=r"rows.* must have labels( in column 'label')?; got none"):
+        read_table(path, **options, skip_unlabelled=True)
 
 
 def test_bad_files(tmp_path):

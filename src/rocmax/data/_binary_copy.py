@@ -76,6 +76,8 @@ class BinaryCopy:
 
     def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
         """Return the rows, the labels and the weights."""
+        if not self._n_rows:
+            raise DataError("the files must have rows with a label; got none")
         labels = self._labels
         weight = np.concatenate(self._weights) if self._weights else None
         if not self._counts:

@@ -92,6 +92,7 @@ class RowStore:
         delimiter: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
+        skip_unlabelled: bool = False,
         max_memory: int | str = "1GB",
         folder: str | Path | None = None,
     ) -> RowStore:
@@ -118,6 +119,8 @@ class RowStore:
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
             Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
         max_memory : int or str, default="1GB"
             Memory for the rows that are in use at a time, as for :class:`RowStore`.
         folder : str or Path, default=None
@@ -137,6 +140,7 @@ class RowStore:
                 "types": types,
                 "n_features": n_features,
                 "zero_based": zero_based,
+                "skip_unlabelled": skip_unlabelled,
             }
             writer = BinaryCopy(home)
             names: list[str] | None = None

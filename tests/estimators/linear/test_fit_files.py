@@ -135,6 +135,9 @@ def test_tables_keep_their_names(tmp_path, rows):
     table[3000:].to_parquet(tmp_path / "b.parquet")
     model = PartialAUCClassifier(0.0, 0.3).fit_files(tmp_path / "*.parquet", target="label", max_memory="200kB")
     assert model.feature_names_in_.tolist() == names
+    table.assign(label=np.where(np.arange(len(y)) == 17, None, y)).to_parquet(tmp_path / "c.parquet")
+    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabelled=True)
+    assert same.objective_ == pytest.approx(model.objective_, rel=2e-3)
     assert model.score(table[names], y) > 0.3
     again = model.fit_files(RowStore(X, y))
     assert not hasattr(again, "feature_names_in_")

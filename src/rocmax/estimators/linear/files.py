@@ -45,6 +45,7 @@ class FitFilesMixin:
         delimiter: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
+        skip_unlabelled: bool = False,
         standardize: bool = True,
         max_memory: int | str = "1GB",
         folder: Any = None,
@@ -76,6 +77,8 @@ class FitFilesMixin:
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
             Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
@@ -97,6 +100,7 @@ class FitFilesMixin:
             self._fit_store(files, standardize)
             return self
         options: Any = {"types": types, "delimiter": delimiter, "n_features": n_features, "zero_based": zero_based}
+        options["skip_unlabelled"] = skip_unlabelled
         with RowStore.from_files(
             files, target=target, weight=weight, columns=columns, max_memory=max_memory, folder=folder, **options
         ) as store:
