@@ -168,21 +168,56 @@ def test_no_labels_at_all(tmp_path, ending):
         read_table(path, **options, skip_unlabelled=True)
 
 
+def refused(every, folder):
+    """Check the messages about files and options, and that no copy is left."""
+    for files, options, message in every:
+        with pytest.raises(ValueError, match=message):
+            RowStore.from_files(files, folder=folder, **({"max_memory": 500} | options))
+    assert not list(folder.glob("rocmax-rows-*"))
+
+
 def test_bad_files(tmp_path):
     frame().to_csv(tmp_path / "a.csv", index=False)
     frame().drop(columns="c").to_csv(tmp_path / "b.csv", index=False)
     frame().assign(a="text").to_csv(tmp_path / "c.csv", index=False)
+    np.save(tmp_path / "X.npy", X)
+    named, good = {"target": "label"}, tmp_path / "a.csv"
     every = [
-        ([tmp_path / "a.csv"], {}, "target must be the name of the column with the labels"),
-        (tmp_path / "*.parquet", {"target": "label"}, "files must name at least one file"),
-        ([tmp_path / "a.csv", tmp_path / "b.csv"], {"target": "label"}, r"b.csv must have the columns of the first"),
-        (tmp_path / "c.csv", {"target": "label"}, r"column 'a' must contain numbers"),
-        (tmp_path / "a.csv", {"target": "label", "max_memory": "lots"}, "max_memory must be a number of bytes"),
+        ([good], {}, "target must be the name of the column with the labels"),
+        (tmp_path / "*.parquet", named, "files must name at least one file"),
+        ([good, tmp_path / "b.csv"], named, r"b.csv must have the columns of the first"),
+        (tmp_path / "c.csv", named, r"column 'a' must contain numbers"),
+        (good, named | {"max_memory": "lots"}, "max_memory must be a number of bytes"),
+        (good, named | {"columns": []}, r"columns must name at least one feature of .*a.csv; got \[\]"),
+        (good, named | {"columns": ["label"]}, r"columns must name at least one feature"),
+        (good, named | {"columns": "a"}, r"columns must be a list of names; got the text 'a'. For one column: \['a'\]"),
+        (tmp_path / "X.npy", {}, r"X.npy has no labels. .* pass a RowStore: fit_files\(RowStore\(X, y\)\)"),
     ]
-    for files, options, message in every:
-        with pytest.raises(ValueError, match=message):
-            RowStore.from_files(files, folder=tmp_path, **options)
-    assert not list(tmp_path.glob("rocmax-rows-*"))
+    refused(every, tmp_path)
+    with pytest.raises(TypeError, match=r"files must be .* RowStore; got ndarray. .*fit_files\(RowStore\(X, y\)\)"):
+        RowStore.from_files(X)
+    with pytest.raises(ValueError, match="columns must be a list of names; got the text 'a'"):
+        read_table(good, columns="a")
+    with pytest.raises(DataError, match=r"folder must be a directory that can be written to; got .*none: No such file"):
+        RowStore.from_files(good, target="label", folder=tmp_path / "none")
+
+
+def test_bad_values_in_files(tmp_path):
+    at = np.arange(50) == 17
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    frame().assign(c=np.where(at, np.nan, X[:, 2])).to_csv(tmp_path / "b.csv", index=False)
+    frame().assign(w=np.where(at, -1.0, WEIGHT)).to_parquet(tmp_path / "c.parquet")
+    frame().assign(label=Y.astype(int)).to_csv(tmp_path / "d.csv", index=False)
+    (tmp_path / "e.svm").write_text("0 1:1\n1 1:2 3:nan\n")
+    named, good = {"target": "label"}, tmp_path / "a.csv"
+    every = [
+        ([good, tmp_path / "b.csv"], named, r"b.csv: column 'c' must contain finite numbers; got nan in row 17\."),
+        (tmp_path / "b.csv", named | {"skip_unlabelled": True}, r"got nan in row 17 of those with a label\."),
+        (tmp_path / "c.parquet", named | {"weight": "w"}, r"c.parquet: column 'w' must be .*>= 0 .* -1.0 in row 17"),
+        ([good, tmp_path / "d.csv"], named, r"d.csv must have labels of one type, numbers or text; got \w+ and str"),
+        (tmp_path / "e.svm", {}, r"e.svm: column 2 must contain finite numbers; got nan in row 1\."),
+    ]
+    refused(every, tmp_path)
 
 
 def test_bad_arrays(tmp_path):
@@ -190,10 +225,25 @@ def test_bad_arrays(tmp_path):
         RowStore(np.zeros(3), [0, 1, 1])
     with pytest.raises(DataError, match=r"y must have shape \(50,\)"):
         RowStore(X, [0, 1])
-    with pytest.raises(DataError, match=r"y must have a label for each row; got NaN in row 7"):
+    with pytest.raises(DataError, match=r"y must have a label for each row; got nan in row 7"):
         RowStore(X, np.where(np.arange(50) == 7, np.nan, Y))
+    for missing in (None, np.nan, pd.NA):
+        labels = np.where(Y, "yes", "no").astype(object)
+        labels[7] = missing
+        with pytest.raises(DataError, match=rf"y must have a label for each row; got {missing} in row 7"):
+            RowStore(X, labels)
+    with pytest.raises(DataError, match=r"y must have labels of one type, numbers or text; got bool and str"):
+        RowStore(X, [*Y[:-1].tolist(), "yes"])
     with pytest.raises(DataError, match=r"sample_weight must have shape"):
         RowStore(X, Y, [1.0])
+    for bad in (["a"] * 50, [None] * 49 + [{}]):
+        with pytest.raises(DataError, match=r"sample_weight must contain numbers; got dtype (<U1|object)"):
+            RowStore(X, Y, bad)
+    for bad in (np.nan, np.inf, -1.0):
+        with pytest.raises(
+            DataError, match=rf"sample_weight must be finite, >= 0 and not all zero; got {bad} in row 7"
+        ):
+            RowStore(X, Y, np.where(np.arange(50) == 7, bad, WEIGHT))
     (tmp_path / "X.npy").write_bytes(b"no array")
     with pytest.raises(DataError, match=r"X.npy must be a .npy file"):
         RowStore(tmp_path / "X.npy", Y)

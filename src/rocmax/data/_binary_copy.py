@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,31 @@ from scipy import sparse
 
 from rocmax._sparse import canonical_csr
 from rocmax.data._conversion import Table
-from rocmax.data._labels import LabelCodes
+from rocmax.data._labels import LabelCodes, check_weights
 from rocmax.data._table_source import TableSource
 from rocmax.data.disk import DiskArray
 from rocmax.data.errors import DataError
 from rocmax.data.rows import DenseFileRows, Rows, SparseFileRows
 
+_ARRAYS = (
+    "For arrays and .npy files, pass a RowStore: fit_files(RowStore(X, y)), where X and y may be paths of .npy files"
+)
+
 
 def find_files(files: Any) -> list[Path]:
     """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
+    given = list(files) if isinstance(files, list | tuple) else [files]
+    if not all(isinstance(name, str | Path) for name in given):
+        kind = next(type(name).__name__ for name in given if not isinstance(name, str | Path))
+        raise TypeError(f"files must be a path, a pattern, a list of paths or a RowStore; got {kind}. {_ARRAYS}")
     found = [
         path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
     ]
     if not found:
         raise DataError(f"files must name at least one file; got {files!r}, which matches none")
+    for path in found:
+        if path.lower().endswith((".npy", ".npz")):
+            raise DataError(f"{path} has no labels. {_ARRAYS}")
     return [Path(path) for path in found]
 
 
@@ -41,7 +51,11 @@ def feature_names(
         return None
     if target is None:
         raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
-    found = [name for name in (columns or source.columns) if name not in (target, weight)]
+    found = [name for name in (source.columns if columns is None else columns) if name not in (target, weight)]
+    if not found:
+        raise DataError(
+            f"columns must name at least one feature of {source.name}; got {columns}. None reads all columns"
+        )
     if names is not None and found != names:
         other = sorted(set(found) ^ set(names)) or found
         raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
@@ -49,30 +63,55 @@ def feature_names(
 
 
 class BinaryCopy:
-    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
+    """Binary copy of batches: dense values or CSR arrays, labels and weights.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    folder : Path
+        Folder for the files.
+    skip_unlabelled : bool, default=False
+        Whether rows without a label were left out, so that messages count the others only.
+    """
+
+    def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
         self._folder, self._labels, self._weights = folder, LabelCodes(), list[NDArray[Any]]()
         self._counts: list[NDArray[Any]] = []
+        self._counted = " of those with a label" if skip_unlabelled else ""
         self._n_rows = self._n_features = 0
 
-    def add(self, path: Path, batch: Table, weight: str | None) -> None:
-        """Append a batch of a file."""
+    def add(self, path: Path, first: int, batch: Table, weight: str | None) -> None:
+        """Append a batch of a file, whose first row has the number ``first`` in the file."""
         X, y = batch
         assert y is not None
         if weight is not None:
-            self._weights.append(_numbers(path, X[[weight]])[:, 0])
+            found = _numbers(path, X[[weight]])[:, 0]
+            check_weights(found, f"{path}: column {weight!r}", first, self._counted)
+            self._weights.append(found)
             X = X.drop(columns=weight)
-        self._labels.add(y)
+        self._labels.add(y, str(path))
         self._n_rows += X.shape[0]
         self._n_features = max(self._n_features, X.shape[1])
         if sparse.issparse(X):
             X = canonical_csr(X)
+            self._check_finite(path, first, X.data, lambda i: (np.searchsorted(X.indptr, i, "right") - 1, X.indices[i]))
             self._counts.append(np.diff(X.indptr))
             self._append("data", X.data.astype(np.float64, copy=False))
             self._append("indices", X.indices.astype(np.int64, copy=False))
         else:
-            self._append("values", _numbers(path, X))
+            values = _numbers(path, X)
+            self._check_finite(path, first, values, lambda i: (i // X.shape[1], repr(X.columns[i % X.shape[1]])))
+            self._append("values", values)
+
+    def _check_finite(self, path: Path, first: int, values: NDArray[Any], place: Callable[[int], Any]) -> None:
+        """Raise DataError with the file, the row and the column of the first value that is not finite."""
+        if np.isfinite(values).all():
+            return
+        entry = int(np.isfinite(values).argmin())
+        row, column = place(entry)
+        raise DataError(
+            f"{path}: column {column} must contain finite numbers; got {values.flat[entry]} in row "
+            f"{first + row}{self._counted}. Fill in missing values, or omit the column from columns"
+        )
 
     def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
         """Return the rows, the labels and the weights."""

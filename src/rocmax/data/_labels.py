@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,16 @@ class LabelCodes:
         self._known: dict[Any, int] = {}
         self._codes: list[NDArray[np.uint8]] = []
 
-    def add(self, y: NDArray[Any]) -> None:
-        """Add the labels of some rows."""
-        values, place = np.unique(y, return_inverse=True)
+    def add(self, y: NDArray[Any], name: str = "y") -> None:
+        """Add the labels of some rows; ``name`` is their name in messages."""
+        try:
+            values, place = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise _mixed(name, y.tolist()) from None
         for value in values.tolist():
             self._known.setdefault(value, len(self._known))
+        if len({isinstance(value, str) for value in self._known}) > 1:
+            raise _mixed(name, self._known)
         if len(self._known) > _MOST_CLASSES:
             raise ValueError(f"Only binary classification is supported. Got more than {_MOST_CLASSES} classes")
         codes = np.array([self._known[value] for value in values.tolist()], dtype=np.uint8)
@@ -45,24 +51,54 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Return the distinct labels in ascending order, and the index of each label."""
     labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else DiskArray.of_map(y)
     if labels is None:
-        labels = np.asarray(y)
+        # NumPy would turn the numbers in a list with numbers and text into text.
+        labels = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
     if labels.shape != (size,):
         raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
     codes = LabelCodes()
     for start in range(0, size, _BLOCK):
         stop = min(start + _BLOCK, size)
         part = labels.read(start, stop) if isinstance(labels, DiskArray) else labels[start:stop]
-        if part.dtype.kind == "f" and np.isnan(part).any():
-            raise DataError(f"y must have a label for each row; got NaN in row {start + int(np.isnan(part).argmax())}")
+        missing = _missing(part)
+        if missing.any():
+            row = int(missing.argmax())
+            raise DataError(f"y must have a label for each row; got {part[row]} in row {start + row}")
         codes.add(part)
     return codes.finish()
 
 
-def vector(name: str, values: Any, size: int) -> NDArray[Any]:
-    """Return one number per row."""
+def weights(values: Any, size: int) -> NDArray[np.float64]:
+    """Return one weight per row."""
     if isinstance(values, str | Path):
         values = np.load(values, allow_pickle=False)
-    found = np.asarray(values, dtype=np.float64)
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"sample_weight must contain numbers; got dtype {np.asarray(values).dtype}") from None
     if found.shape != (size,):
-        raise DataError(f"{name} must have shape ({size},), one value per row; got {found.shape}")
+        raise DataError(f"sample_weight must have shape ({size},), one value per row; got {found.shape}")
+    check_weights(found, "sample_weight")
     return found
+
+
+def check_weights(values: NDArray[np.float64], name: str, first: int = 0, counted: str = "") -> None:
+    """Raise DataError if a weight is negative or not finite; ``first`` is the number of the first row."""
+    bad = ~((values >= 0) & (values < np.inf))
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
+        )
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of labels that are NaN, None or missing in the sense of pandas."""
+    if labels.dtype.kind != "O":
+        missing: NDArray[np.bool_] = labels != labels
+        return missing
+    return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in labels])
+
+
+def _mixed(name: str, labels: Iterable[Any]) -> DataError:
+    kinds = sorted({type(label).__name__ for label in labels})
+    return DataError(f"{name} must have labels of one type, numbers or text; got {' and '.join(kinds)}")

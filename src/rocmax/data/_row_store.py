@@ -15,10 +15,10 @@ from scipy import sparse
 from rocmax._sparse import canonical_csr
 from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
 from rocmax.data._conversion import Kind
-from rocmax.data._labels import LabelCodes, encoded, vector
+from rocmax.data._labels import LabelCodes, encoded, weights
 from rocmax.data._table_source import TableSource
 from rocmax.data.disk import DiskArray
-from rocmax.data.errors import DataError
+from rocmax.data.errors import DataError, check_names
 from rocmax.data.rows import DenseFileRows, MemoryRows, Rows, SparseFileRows
 from rocmax.data.sizes import parse_bytes
 
@@ -76,7 +76,7 @@ class RowStore:
         self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
         self.weight: NDArray[Any] | None = None
         if sample_weight is not None:
-            self.weight = vector("sample_weight", sample_weight, self.shape[0])
+            self.weight = weights(sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
         self._folder: Path | None = None
 
@@ -132,26 +132,29 @@ class RowStore:
             The rows.
         """
         limit = parse_bytes("max_memory", max_memory)
+        check_names(columns)
         paths = find_files(files)
-        home = Path(tempfile.mkdtemp(prefix="rocmax-rows-", dir=folder))
+        options: dict[str, Any] = {
+            "target": target,
+            "types": types,
+            "n_features": n_features,
+            "zero_based": zero_based,
+            "skip_unlabelled": skip_unlabelled,
+        }
+        home = _new_folder(folder)
         try:
-            options: dict[str, Any] = {
-                "target": target,
-                "types": types,
-                "n_features": n_features,
-                "zero_based": zero_based,
-                "skip_unlabelled": skip_unlabelled,
-            }
-            writer = BinaryCopy(home)
+            copy = BinaryCopy(home, skip_unlabelled)
             names: list[str] | None = None
             for path in paths:
                 source = TableSource(path, delimiter=delimiter)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))
+                first = 0
                 for batch in source.batches(batch_size=size, columns=wanted, **options):
-                    writer.add(path, batch, weight)
-            store = cls(*writer.finish(limit // _SHARE), max_memory=limit)
+                    copy.add(path, first, batch, weight)
+                    first += batch.X.shape[0]
+            store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
@@ -173,6 +176,13 @@ class RowStore:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _new_folder(parent: str | Path | None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="rocmax-rows-", dir=parent))
+    except OSError as error:
+        raise DataError(f"folder must be a directory that can be written to; got {parent}: {error.strerror}") from error
 
 
 def _open_rows(X: Any, chunk_bytes: int) -> Rows:

@@ -14,7 +14,7 @@ from rocmax.data._files import Source, Spool, arrow, find_sources
 from rocmax.data._frames import FrameSource
 from rocmax.data._shuffle import rebatch
 from rocmax.data._text_options import TextOptions, text_options
-from rocmax.data.errors import DataError, check_columns
+from rocmax.data.errors import DataError, check_columns, check_names
 
 
 class TableSource:
@@ -234,6 +234,7 @@ class TableSource:
         self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
     ) -> tuple[list[str], dict[str, Any]]:
         """Return the columns to read, with the target last, and the Arrow types of those that are declared."""
+        check_names(columns)
         present = self.columns or []
         wanted = list(present if columns is None else columns)
         check_columns(self.name, wanted + ([] if target is None else [target]), present)

@@ -178,6 +178,10 @@ def test_bad_input(rows):
         AUCClassifier().fit_files(RowStore(X, np.arange(len(X)) % 3))
     with pytest.raises(ValueError, match="sample_weight must be finite, >= 0"):
         AUCClassifier().fit_files(RowStore(X, y, np.full(len(X), -1.0)))
+    with pytest.raises(ValueError, match=r"sample_weight must be .* not all zero; got 8000 zeros"):
+        AUCClassifier().fit_files(RowStore(X, y, np.zeros(len(X))))
+    with pytest.raises(ValueError, match=r"X.npy has no labels. .* fit_files\(RowStore\(X, y\)\)"):
+        AUCClassifier().fit_files(path)
     with pytest.raises(ValueError, match='loss must be "hinge"; got "squared_hinge"'):
         AUCClassifier("squared_hinge").fit_files(RowStore(path, y))
     with pytest.raises(ValueError, match='solver must be "certified"'):
