@@ -39,9 +39,9 @@ def csr_maps(folder):
     return sparse.csr_matrix(tuple(arrays), shape=rows.shape, copy=False)
 
 
-@pytest.mark.parametrize("form", ["npy", "fortran", "integers", "memmap", "array", "csr", "csr maps"])
+@pytest.mark.parametrize("form", ["npy", "fortran", "integers", "half", "memmap", "array", "csr", "csr maps"])
 def test_arrays(tmp_path, form):
-    values = np.round(3 * X).astype(np.int32) if form == "integers" else X
+    values = X.astype({"integers": np.int32, "half": np.float16}.get(form, float))
     np.save(tmp_path / "X.npy", np.asfortranarray(values) if form == "fortran" else values)
     np.save(tmp_path / "y.npy", Y)
     given = {
@@ -56,6 +56,7 @@ def test_arrays(tmp_path, form):
         return
     store = RowStore(given, tmp_path / "y.npy", WEIGHT, max_memory=1000)
     np.testing.assert_array_equal(dense(store), values)
+    assert {chunk.dtype for chunk in store.chunks()} == {np.dtype(np.float32 if form == "half" else np.float64)}
     assert store.classes.tolist() == [False, True]
     np.testing.assert_array_equal(store.codes, Y)
     np.testing.assert_array_equal(store.weight, WEIGHT)
