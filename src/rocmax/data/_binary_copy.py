@@ -71,13 +71,18 @@ class BinaryCopy:
         Folder for the files.
     skip_unlabelled : bool, default=False
         Whether rows without a label were left out, so that messages count the others only.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows so far.
     """
 
     def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
-        self._folder, self._labels, self._weights = folder, LabelCodes(), list[NDArray[Any]]()
+        self._folder, self._labels, self._weighted = folder, LabelCodes(), False
         self._counts: list[NDArray[Any]] = []
         self._counted = " of those with a label" if skip_unlabelled else ""
-        self._n_rows = self._n_features = 0
+        self.n_rows = self._n_features = 0
 
     def add(self, path: Path, first: int, batch: Table, weight: str | None) -> None:
         """Append a batch of a file, whose first row has the number ``first`` in the file."""
@@ -86,10 +91,11 @@ class BinaryCopy:
         if weight is not None:
             found = _numbers(path, X[[weight]])[:, 0]
             check_weights(found, f"{path}: column {weight!r}", first, self._counted)
-            self._weights.append(found)
+            self._append("weight", found)
+            self._weighted = True
             X = X.drop(columns=weight)
         self._labels.add(y, str(path))
-        self._n_rows += X.shape[0]
+        self.n_rows += X.shape[0]
         self._n_features = max(self._n_features, X.shape[1])
         if sparse.issparse(X):
             X = canonical_csr(X)
@@ -113,14 +119,14 @@ class BinaryCopy:
             f"{first + row}{self._counted}. Fill in missing values, or omit the column from columns"
         )
 
-    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
+    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, DiskArray | None]:
         """Return the rows, the labels and the weights."""
-        if not self._n_rows:
+        if not self.n_rows:
             raise DataError("the files must have rows with a label; got none")
         labels = self._labels
-        weight = np.concatenate(self._weights) if self._weights else None
+        weight = DiskArray(self._folder / "weight", np.float64, (self.n_rows,)) if self._weighted else None
         if not self._counts:
-            shape = (self._n_rows, self._n_features)
+            shape = (self.n_rows, self._n_features)
             return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
         ends = np.append(0, np.cumsum(np.concatenate(self._counts), dtype=np.int64))
         self._append("indptr", ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rocmax.data.disk import DiskArray
 from rocmax.data.errors import DataError
 
-# Rows whose labels are encoded at a time, and the number of distinct labels that fit into a byte.
+# Rows whose labels or weights are processed at a time, and the number of distinct labels that fit into a byte.
 _BLOCK, _MOST_CLASSES = 1 << 20, 255
 
 
@@ -56,9 +56,7 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     if labels.shape != (size,):
         raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
     codes = LabelCodes()
-    for start in range(0, size, _BLOCK):
-        stop = min(start + _BLOCK, size)
-        part = labels.read(start, stop) if isinstance(labels, DiskArray) else labels[start:stop]
+    for start, part in _parts(labels):
         missing = _missing(part)
         if missing.any():
             row = int(missing.argmax())
@@ -67,21 +65,24 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     return codes.finish()
 
 
-def weights(values: Any, size: int) -> NDArray[np.float64]:
-    """Return one weight per row."""
-    if isinstance(values, str | Path):
-        values = np.load(values, allow_pickle=False)
+def open_weights(values: Any, size: int) -> NDArray[np.float64] | DiskArray:
+    """Return one weight per row, which stay on disk if they are there."""
+    found: Any = DiskArray.open(values) if isinstance(values, str | Path) else DiskArray.of_map(values)
     try:
-        found = np.asarray(values, dtype=np.float64)
+        found = np.asarray(values, dtype=np.float64) if found is None else found
     except (TypeError, ValueError):
-        raise DataError(f"sample_weight must contain numbers; got dtype {np.asarray(values).dtype}") from None
+        found = np.asarray(values)
+    if found.dtype.kind not in "fiub":
+        raise DataError(f"sample_weight must contain numbers; got dtype {found.dtype}")
     if found.shape != (size,):
         raise DataError(f"sample_weight must have shape ({size},), one value per row; got {found.shape}")
-    check_weights(found, "sample_weight")
-    return found
+    for start, part in _parts(found):
+        check_weights(part, "sample_weight", start)
+    checked: NDArray[np.float64] | DiskArray = found
+    return checked
 
 
-def check_weights(values: NDArray[np.float64], name: str, first: int = 0, counted: str = "") -> None:
+def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str = "") -> None:
     """Raise DataError if a weight is negative or not finite; ``first`` is the number of the first row."""
     bad = ~((values >= 0) & (values < np.inf))
     if bad.any():
@@ -89,6 +90,13 @@ def check_weights(values: NDArray[np.float64], name: str, first: int = 0, counte
         raise DataError(
             f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
         )
+
+
+def _parts(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the number of the first row and the values of some rows at a time."""
+    for start in range(0, values.shape[0], _BLOCK):
+        stop = min(start + _BLOCK, values.shape[0])
+        yield start, values.read(start, stop) if isinstance(values, DiskArray) else values[start:stop]
 
 
 def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rocmax._progress import stage
 from rocmax._sparse import canonical_csr
 from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
 from rocmax.data._conversion import Kind
-from rocmax.data._labels import LabelCodes, encoded, weights
+from rocmax.data._labels import LabelCodes, encoded, open_weights
 from rocmax.data._table_source import TableSource
 from rocmax.data.disk import DiskArray
 from rocmax.data.errors import DataError, check_names
@@ -38,10 +39,10 @@ class RowStore:
     y : str, Path or array-like of shape (n_samples,)
         Labels, or the path of a .npy file with the labels.
     sample_weight : str, Path or array-like of shape (n_samples,), default=None
-        Sample weights, or the path of a .npy file with the weights.
+        Sample weights, or the path of a .npy file with the weights. Those in files and memory maps are read in parts.
     max_memory : int or str, default="1GB"
-        Memory for the rows that are in use at a time, in bytes or as a string such as "500MB". One chunk takes a
-        quarter of it. Score vectors are kept on disk if they are larger than the limit.
+        Target for the memory of a fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept to.
+        One chunk takes a quarter of it. Score vectors are kept on disk if they are larger than half of it.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class RowStore:
     codes : ndarray of uint8 of shape (n_samples,)
         Index of the label of each row in ``classes``.
     weight : ndarray of shape (n_samples,) or None
-        Sample weights.
+        Sample weights. Those in files are read when this attribute is used; a fit reads them in parts.
     feature_names : list of str or None
         Names of the features, if the rows come from tables with a header.
 
@@ -74,9 +75,10 @@ class RowStore:
         self.rows = _open_rows(X, self.max_memory // _SHARE)
         self.shape = self.rows.shape
         self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
-        self.weight: NDArray[Any] | None = None
+        self.stored_weight: NDArray[Any] | DiskArray | None = None
         if sample_weight is not None:
-            self.weight = weights(sample_weight, self.shape[0])
+            given = isinstance(sample_weight, DiskArray)
+            self.stored_weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
         self._folder: Path | None = None
 
@@ -122,7 +124,8 @@ class RowStore:
         skip_unlabelled : bool, default=False
             Whether to leave out rows without a label, which are otherwise an error.
         max_memory : int or str, default="1GB"
-            Memory for the rows that are in use at a time, as for :class:`RowStore`.
+            Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
+            own, up to 200 MB for text and one row group for parquet files.
         folder : str or Path, default=None
             Folder for the copy, which takes 8 bytes a value. None uses the folder for temporary files.
 
@@ -154,12 +157,19 @@ class RowStore:
                 for batch in source.batches(batch_size=size, columns=wanted, **options):
                     copy.add(path, first, batch, weight)
                     first += batch.X.shape[0]
+                    stage(f"converting {path.name}", copy.n_rows)
             store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
         store.feature_names, store._folder = names, home
         return store
+
+    @property
+    def weight(self) -> NDArray[Any] | None:
+        """Sample weights."""
+        found = self.stored_weight
+        return found.read(0, self.shape[0]).astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
 
     def chunks(self) -> Iterator[Any]:
         """Yield the rows in chunks, each an array or a CSR matrix."""

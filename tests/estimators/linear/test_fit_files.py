@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,6 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from helpers.overlapping import overlapping_rows
 from rocmax import AUCClassifier, PartialAUCClassifier
 from rocmax.data import RowStore
+from rocmax.data.disk import DiskArray
+from rocmax.estimators.linear import files
 from rocmax.measures import PartialAUCMeasure
 
 MODELS = {
@@ -159,6 +164,62 @@ def test_progress_names_rows_per_second(rows, capsys):
     assert all("AUCClassifier: objective" in line and line.endswith("rows/s") for line in lines)
 
 
+class Terminal(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_progress_of_the_conversion(rows, tmp_path, monkeypatch, capsys):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = rows
+    pandas.DataFrame(X).assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
+    fit = {"files": tmp_path / "rows.csv", "target": "label", "max_memory": "100kB"}
+    AUCClassifier(verbose=True).fit_files(**fit)
+    assert "converting" not in capsys.readouterr().err
+    monkeypatch.setattr(files, "_INTERVAL", 0.0)
+    for verbose in (False, True):
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
+        AUCClassifier(verbose=verbose).fit_files(**fit)
+        shown = re.findall(r"AUCClassifier: converting rows.csv, ([\d,]+) rows, [\d,]+ rows/s", terminal.getvalue())
+        counts = [int(count.replace(",", "")) for count in shown]
+        assert counts == sorted(counts)
+        assert (counts[-1:] == [len(X)] and len(counts) > 3) if verbose else not counts
+
+
+@pytest.mark.parametrize("form", ["file", "map", "column"])
+def test_weights_stay_on_disk(rows, tmp_path, form, monkeypatch):
+    X, y, path = rows
+    weight = np.random.default_rng(0).integers(0, 3, y.size)
+    expected = AUCClassifier().fit_files(RowStore(path, y, weight, max_memory="100kB"))
+    if form == "column":
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame(X, columns=list("abcdef")).assign(label=y, w=weight).to_parquet(tmp_path / "rows.parquet")
+        store = RowStore.from_files(tmp_path / "rows.parquet", target="label", weight="w", max_memory="100kB")
+    else:
+        np.save(tmp_path / "w.npy", weight)
+        given = tmp_path / "w.npy" if form == "file" else np.load(tmp_path / "w.npy", mmap_mode="r")
+        store = RowStore(path, y, given, max_memory="100kB")
+    with store:
+        np.testing.assert_array_equal(store.weight, weight)
+        monkeypatch.setattr(RowStore, "weight", None)
+        assert isinstance(store.stored_weight, DiskArray)
+        assert AUCClassifier().fit_files(store).objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+def test_scores_leave_room_for_a_chunk(tmp_path):
+    X, y = overlapping_rows(200_000)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    store = RowStore(tmp_path / "X.npy", y, max_memory="11MB")
+    tracemalloc.start()
+    AUCClassifier(C=0.1).fit_files(store)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < store.max_memory
+
+
 def test_collapse_is_a_warning():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 3)), rng.random(3000) < 0.2
@@ -208,14 +269,15 @@ try:
     raise SystemExit("the limit has no effect")
 except MemoryError:
     pass
-model = AUCClassifier(C=10.0).fit_files(store, standardize=False)
+model = AUCClassifier(C=10.0).fit_files(store, standardize=sys.argv[3] == "standardized")
 np.savez(sys.argv[1] + "/model.npz", coef=model.coef_, objective=model.objective_, gap=model.dual_gap_)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA counts all private memory on Linux only")
-def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path):
+@pytest.mark.parametrize("features", ["standardized", "original"])
+def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path, features):
     limit, d = 50_000_000, 100
     n = 4 * limit // (4 * d) + 1
     rng = np.random.default_rng(0)
@@ -223,9 +285,10 @@ def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path):
     np.save(tmp_path / "y.npy", y)
     X = rng.standard_normal((n, d), dtype=np.float32)
     X[:, 0] += 1.5 * y
+    X[:, 1] = 3.0 * X[:, 1] + 5.0
     np.save(tmp_path / "X.npy", X)
-    subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path), str(limit)], check=True, timeout=500)
+    subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path), str(limit), features], check=True, timeout=500)
     found = np.load(tmp_path / "model.npz")
-    expected = AUCClassifier(C=10.0).fit(X, y)
+    expected = AUCClassifier(C=10.0).fit(StandardScaler().fit_transform(X) if features == "standardized" else X, y)
     assert found["objective"] == pytest.approx(expected.objective_, rel=1.5e-3)
     assert found["gap"] <= 1.01e-3 * found["objective"]
