@@ -6,6 +6,7 @@ Bandwidth, time per row and latency are those of a fit of fewer rows on one work
 the scores and rounds are those of the fit that is predicted. Bandwidth and time per row scale with the workers. The
 time of loading is not part of it. The first two terms are compared with the processor time of the slowest worker in
 each round, and the last one with the other time of the rounds: the workers may share the machine with other programs.
+The sum of all terms is compared with the time of all rounds.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MODELS = {"AUC": DaskAUCClassifier(), "tight [0, 0.2]": DaskPartialAUCClassifier
 PASSES = ("moments", "summary", "gradient", "logistic")
 # Bytes of an answer with a histogram: weight and total score in each bin, and the sums of two vectors.
 HISTOGRAM_BYTES = 4 * 2 * 8192 * 8
+# Newton systems of a fit, rows of the sample for each of them, and the largest number of pairs of rows.
+SYSTEMS, SAMPLE_ROWS, PAIRS = 3, 20_000, 30_000
 
 
 class Counts(NamedTuple):
@@ -73,7 +76,8 @@ def on_paper(counts: Counts, options: argparse.Namespace) -> list[str]:
     """Return the sections on a fit of many rows on many workers."""
     o = options
     per_worker = 4 * o.paper_rows * o.paper_features / o.paper_workers
-    to_driver = counts.requests * o.paper_workers * HISTOGRAM_BYTES + 4 * 3 * 20_000 * o.paper_features
+    d = o.paper_features
+    to_driver = counts.requests * o.paper_workers * HISTOGRAM_BYTES + 4 * SYSTEMS * SAMPLE_ROWS * d
     parts = {
         "loading from storage, once": per_worker / (o.storage * 1e9),
         f"{counts.passes} passes over the rows": counts.passes * per_worker / (o.bandwidth * 1e9),
@@ -84,6 +88,7 @@ def on_paper(counts: Counts, options: argparse.Namespace) -> list[str]:
         * 1e-9,
         f"latency of {counts.rounds} rounds": counts.rounds * o.latency * 1e-3,
         "histograms and Hessian samples to the driver": to_driver / (o.network * 1e9),
+        f"{SYSTEMS} Newton systems on the driver": SYSTEMS * (2 * PAIRS * d**2 + d**3 / 3) / (o.arithmetic * 1e9),
     }
     lines = [[name, f"{seconds:.1f}"] for name, seconds in parts.items()]
     text = (
@@ -91,7 +96,9 @@ def on_paper(counts: Counts, options: argparse.Namespace) -> list[str]:
         f"{per_worker / 1e9:.0f} GB of rows and {40 * o.paper_rows / o.paper_workers / 1e9:.1f} GB of scores on each, "
         f"with the passes and rounds of the AUC fit on two workers. Assumed: {o.storage:g} GB/s from storage and "
         f"{o.bandwidth:g} GB/s of products on a worker, {o.row_time:g} ns per row of a request over the scores, "
-        f"{o.latency:g} ms per round, {o.network:g} GB/s into the driver."
+        f"{o.latency:g} ms per round, {o.network:g} GB/s into the driver, {o.arithmetic:g} Gflop/s on the driver. The "
+        f"numbers of passes, rounds and Newton systems are those of d = {o.features} features. A Newton system of "
+        f"d = {d:,} takes 2 d^2 flops for each of at most {PAIRS:,} pairs of rows, and d^3 / 3 for its Cholesky factor."
     )
     return [text, markdown(["part", "s"], [*lines, ["in all", f"{sum(parts.values()):.1f}"]])]
 
@@ -110,6 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--row-time", type=float, default=50.0, help="ns per row of a request over the scores")
     parser.add_argument("--latency", type=float, default=50.0, help="ms per round")
     parser.add_argument("--network", type=float, default=1.0, help="GB/s into the driver")
+    parser.add_argument("--arithmetic", type=float, default=50.0, help="Gflop/s of matrix products on the driver")
     o = parser.parse_args(arguments)
     lines, auc = [], Counts(0, 0, 0)
     for name, estimator in MODELS.items():
@@ -120,17 +128,19 @@ def main(arguments: list[str] | None = None) -> None:
             counts = Counts.of(rounds)
             auc = counts if name == "AUC" else auc
             predicted = model.work(counts, o.rows, 4 * o.rows * o.features, workers)
+            overhead = counts.rounds * model.latency
             work, other = sum(found.cpu for found in rounds), sum(found.seconds - found.work for found in rounds)
             lines.append([
                 name, str(workers), str(counts.passes), str(counts.requests), str(counts.rounds),
                 f"{model.bandwidth / 1e9:.2f}", f"{1e9 * model.row_time:.0f}", f"{predicted:.2f}", f"{work:.2f}",
-                f"{work / predicted:.2f}", f"{counts.rounds * model.latency:.2f}", f"{other:.2f}",
+                f"{work / predicted:.2f}", f"{overhead:.2f}", f"{other:.2f}", f"{predicted + overhead:.2f}",
                 f"{sum(found.seconds for found in rounds):.2f}",
             ])  # fmt: skip
             print(" | ".join(lines[-1]), flush=True)
     head = [
         "fit", "workers", "passes", "score requests", "rounds", "GB/s", "ns per row", "worker, s, predicted",
-        "worker, CPU s, measured", "ratio", "overhead, s, predicted", "overhead, s, measured", "all rounds, s",
+        "worker, CPU s, measured", "ratio", "overhead, s, predicted", "overhead, s, measured", "in all, s, predicted",
+        "in all, s, measured",
     ]  # fmt: skip
     text = (
         f"{o.rows:,} rows of {o.features} float32 features; the parameters of the model come from a fit of "

@@ -35,8 +35,6 @@ def as_table(
         if target is not None:
             if skip_unlabelled:
                 table = table.filter(_labelled_rows(table[target], source.text))
-                if table.num_rows == 0:
-                    raise DataError(f"{source.path} must have labels in column {target!r}; got none")
             labels = _labels(source, table[target], target)
             table = table.drop_columns([target])
         columns = zip(table.column_names, table.columns, strict=True)
@@ -76,10 +74,14 @@ def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
     return result
 
 
-def labelled(source: Any, X: Any, y: NDArray[Any]) -> Table:
-    lacking = int(np.count_nonzero(np.isnan(y)))
-    if lacking:
-        raise DataError(f"{source.path} must have a label in each row; got {lacking} that are not numbers")
+def labelled(source: Any, X: Any, y: NDArray[Any], skip_unlabelled: bool = False) -> Table:
+    """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
+    lacking = np.isnan(y)
+    if lacking.any() and skip_unlabelled:
+        X, y = X[~lacking], y[~lacking]
+    elif lacking.any():
+        found = f"{source.path} must have a label in each row; got {np.count_nonzero(lacking)} that are not numbers"
+        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
     return Table(X, y)
 
 

@@ -43,6 +43,7 @@ def read_table(
     n_features: int | None = None,
     zero_based: bool = False,
     max_bytes: int | None = None,
+    skip_unlabelled: bool = False,
 ) -> Table:
     r"""Read a whole file.
 
@@ -74,6 +75,8 @@ def read_table(
     max_bytes : int, default=None
         Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
         None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
 
     Returns
     -------
@@ -104,6 +107,7 @@ def read_table(
         n_features=n_features,
         zero_based=zero_based,
         max_bytes=max_bytes,
+        skip_unlabelled=skip_unlabelled,
     )
 
 
@@ -123,6 +127,7 @@ def iter_batches(
     encoding: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
+    skip_unlabelled: bool = False,
 ) -> Iterator[Table]:
     r"""Read a file of any size in batches, in bounded memory.
 
@@ -162,6 +167,8 @@ def iter_batches(
         Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
     zero_based : bool, default=False
         Whether the feature indices of an svmlight file start at 0 instead of 1.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
 
     Yields
     ------
@@ -197,4 +204,5 @@ def iter_batches(
         types=types,
         n_features=n_features,
         zero_based=zero_based,
+        skip_unlabelled=skip_unlabelled,
     )

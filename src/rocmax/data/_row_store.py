@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rocmax._progress import stage
 from rocmax._sparse import canonical_csr
-from rocmax.data._conversion import Kind, Table
+from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
+from rocmax.data._conversion import Kind
+from rocmax.data._labels import LabelCodes, encoded, open_weights
 from rocmax.data._table_source import TableSource
 from rocmax.data.disk import DiskArray
-from rocmax.data.errors import DataError
+from rocmax.data.errors import DataError, check_names
 from rocmax.data.rows import DenseFileRows, MemoryRows, Rows, SparseFileRows
 from rocmax.data.sizes import parse_bytes
 
 # A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter each.
 _SHARE = 4
-# Rows whose labels are encoded at a time, and the number of distinct labels that fit into a byte.
-_BLOCK, _MOST_CLASSES = 1 << 20, 255
 
 
 class RowStore:
@@ -33,15 +33,16 @@ class RowStore:
     Parameters
     ----------
     X : str, Path, ndarray or CSR matrix of shape (n_samples, n_features)
-        Path of a .npy file, an array or memory map in C order, or a CSR matrix whose arrays may be memory maps. Files
-        and memory maps are read in chunks, in their precision.
+        Path of a .npy file, an array or memory map, or a CSR matrix whose arrays may be memory maps. Files, memory maps
+        and contiguous rows of these, such as ``X[1000:]``, are read in chunks, in their precision. Other slices of maps
+        and maps of mode "c", whose changes are not in the file, are used as arrays in memory.
     y : str, Path or array-like of shape (n_samples,)
         Labels, or the path of a .npy file with the labels.
     sample_weight : str, Path or array-like of shape (n_samples,), default=None
-        Sample weights, or the path of a .npy file with the weights.
+        Sample weights, or the path of a .npy file with the weights. Those in files and memory maps are read in parts.
     max_memory : int or str, default="1GB"
-        Memory for the rows that are in use at a time, in bytes or as a string such as "500MB". One chunk takes a
-        quarter of it. Score vectors are kept on disk if they are larger than the limit.
+        Target for the memory of a fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept to.
+        One chunk takes a quarter of it. Score vectors are kept on disk if they are larger than half of it.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class RowStore:
     codes : ndarray of uint8 of shape (n_samples,)
         Index of the label of each row in ``classes``.
     weight : ndarray of shape (n_samples,) or None
-        Sample weights.
+        Sample weights. Those in files are read when this attribute is used; a fit reads them in parts.
     feature_names : list of str or None
         Names of the features, if the rows come from tables with a header.
 
@@ -73,10 +74,11 @@ class RowStore:
         self.max_memory = parse_bytes("max_memory", max_memory)
         self.rows = _open_rows(X, self.max_memory // _SHARE)
         self.shape = self.rows.shape
-        self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else _encoded(y, self.shape[0])
-        self.weight: NDArray[Any] | None = None
+        self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
+        self.stored_weight: NDArray[Any] | DiskArray | None = None
         if sample_weight is not None:
-            self.weight = _vector("sample_weight", sample_weight, self.shape[0])
+            given = isinstance(sample_weight, DiskArray)
+            self.stored_weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
         self._folder: Path | None = None
 
@@ -92,6 +94,7 @@ class RowStore:
         delimiter: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
+        skip_unlabelled: bool = False,
         max_memory: int | str = "1GB",
         folder: str | Path | None = None,
     ) -> RowStore:
@@ -118,8 +121,11 @@ class RowStore:
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
             Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
         max_memory : int or str, default="1GB"
-            Memory for the rows that are in use at a time, as for :class:`RowStore`.
+            Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
+            own, up to 200 MB for text and one row group for parquet files.
         folder : str or Path, default=None
             Folder for the copy, which takes 8 bytes a value. None uses the folder for temporary files.
 
@@ -129,30 +135,41 @@ class RowStore:
             The rows.
         """
         limit = parse_bytes("max_memory", max_memory)
+        check_names(columns)
         paths = find_files(files)
-        home = Path(tempfile.mkdtemp(prefix="rocmax-rows-", dir=folder))
+        options: dict[str, Any] = {
+            "target": target,
+            "types": types,
+            "n_features": n_features,
+            "zero_based": zero_based,
+            "skip_unlabelled": skip_unlabelled,
+        }
+        home = _new_folder(folder)
         try:
-            options: dict[str, Any] = {
-                "target": target,
-                "types": types,
-                "n_features": n_features,
-                "zero_based": zero_based,
-            }
-            writer = _Writer(home)
+            copy = BinaryCopy(home, skip_unlabelled)
             names: list[str] | None = None
             for path in paths:
                 source = TableSource(path, delimiter=delimiter)
-                names = _features(source, names, target, weight, columns)
+                names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))
+                first = 0
                 for batch in source.batches(batch_size=size, columns=wanted, **options):
-                    writer.add(path, batch, weight)
-            store = cls(*writer.finish(limit // _SHARE), max_memory=limit)
+                    copy.add(path, first, batch, weight)
+                    first += batch.X.shape[0]
+                    stage(f"converting {path.name}", copy.n_rows)
+            store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
         store.feature_names, store._folder = names, home
         return store
+
+    @property
+    def weight(self) -> NDArray[Any] | None:
+        """Sample weights."""
+        found = self.stored_weight
+        return found.read(0, self.shape[0]).astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
 
     def chunks(self) -> Iterator[Any]:
         """Yield the rows in chunks, each an array or a CSR matrix."""
@@ -171,111 +188,11 @@ class RowStore:
         self.close()
 
 
-def find_files(files: Any) -> list[Path]:
-    """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
-    given = [files] if isinstance(files, str | Path) else list(files)
-    found = [
-        path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
-    ]
-    if not found:
-        raise DataError(f"files must name at least one file; got {files!r}, which matches none")
-    return [Path(path) for path in found]
-
-
-def _features(
-    source: TableSource, names: list[str] | None, target: str | None, weight: str | None, columns: Sequence[str] | None
-) -> list[str] | None:
-    """Return the names of the features; raise DataError if they differ from those of the first file."""
-    if source.columns is None:
-        if weight is not None:
-            raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
-        return None
-    if target is None:
-        raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
-    found = [name for name in (columns or source.columns) if name not in (target, weight)]
-    if names is not None and found != names:
-        other = sorted(set(found) ^ set(names)) or found
-        raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
-    return found
-
-
-class LabelCodes:
-    """Labels of many rows, stored as one byte per row."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, int] = {}
-        self._codes: list[NDArray[np.uint8]] = []
-
-    def add(self, y: NDArray[Any]) -> None:
-        """Add the labels of some rows."""
-        values, place = np.unique(y, return_inverse=True)
-        for value in values.tolist():
-            self._known.setdefault(value, len(self._known))
-        if len(self._known) > _MOST_CLASSES:
-            raise ValueError(f"Only binary classification is supported. Got more than {_MOST_CLASSES} classes")
-        codes = np.array([self._known[value] for value in values.tolist()], dtype=np.uint8)
-        self._codes.append(codes[place])
-
-    def finish(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-        """Return the distinct labels in ascending order, and the index of each label."""
-        found = np.array(list(self._known))
-        order = np.argsort(found)
-        rank = np.empty(order.size, dtype=np.uint8)
-        rank[order] = np.arange(order.size)
-        return found[order], rank[np.concatenate(self._codes)] if self._codes else np.empty(0, dtype=np.uint8)
-
-
-class _Writer:
-    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._labels, self._weights = folder, LabelCodes(), list[NDArray[Any]]()
-        self._counts: list[NDArray[Any]] = []
-        self._n_rows = self._n_features = 0
-
-    def add(self, path: Path, batch: Table, weight: str | None) -> None:
-        X, y = batch
-        assert y is not None
-        if weight is not None:
-            self._weights.append(_numbers(path, X[[weight]])[:, 0])
-            X = X.drop(columns=weight)
-        self._labels.add(y)
-        self._n_rows += X.shape[0]
-        self._n_features = max(self._n_features, X.shape[1])
-        if sparse.issparse(X):
-            X = canonical_csr(X)
-            self._counts.append(np.diff(X.indptr))
-            self._append("data", X.data.astype(np.float64, copy=False))
-            self._append("indices", X.indices.astype(np.int64, copy=False))
-        else:
-            self._append("values", _numbers(path, X))
-
-    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, NDArray[Any] | None]:
-        labels = self._labels
-        weight = np.concatenate(self._weights) if self._weights else None
-        if not self._counts:
-            shape = (self._n_rows, self._n_features)
-            return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
-        ends = np.append(0, np.cumsum(np.concatenate(self._counts), dtype=np.int64))
-        self._append("indptr", ends)
-        kinds = {"data": np.float64, "indices": np.int64, "indptr": np.int64}
-        sizes = {"data": int(ends[-1]), "indices": int(ends[-1]), "indptr": ends.size}
-        arrays = [DiskArray(self._folder / name, kind, (sizes[name],)) for name, kind in kinds.items()]
-        return SparseFileRows(arrays[0], arrays[1], arrays[2], self._n_features, chunk_bytes), labels, weight
-
-    def _append(self, name: str, values: NDArray[Any]) -> None:
-        with (self._folder / name).open("ab") as file:
-            np.ascontiguousarray(values).tofile(file)
-
-
-def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:
-    for name, kind in frame.dtypes.items():
-        if kind != np.float64:
-            raise DataError(
-                f"{path}: column {name!r} must contain numbers; got {kind}. Encode it, or omit it from columns"
-            )
-    result: NDArray[np.float64] = frame.to_numpy()
-    return result
+def _new_folder(parent: str | Path | None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="rocmax-rows-", dir=parent))
+    except OSError as error:
+        raise DataError(f"folder must be a directory that can be written to; got {parent}: {error.strerror}") from error
 
 
 def _open_rows(X: Any, chunk_bytes: int) -> Rows:
@@ -283,11 +200,11 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
         return X
     if sparse.issparse(X):
         X = X.tocsr()
-        data, indices, indptr = (_on_disk(part) for part in (X.data, X.indices, X.indptr))
+        data, indices, indptr = (DiskArray.of_map(part) for part in (X.data, X.indices, X.indptr))
         if data is not None and indices is not None and indptr is not None:
             return SparseFileRows(data, indices, indptr, X.shape[1], chunk_bytes)
         return MemoryRows([canonical_csr(X)])
-    array: Any = DiskArray.open(X) if isinstance(X, str | Path) else _on_disk(X)
+    array: Any = DiskArray.open(X) if isinstance(X, str | Path) else DiskArray.of_map(X)
     if array is None:
         array = np.asarray(X)
     if len(array.shape) != 2 or array.dtype.kind not in "fiub" or array.shape[0] == 0:
@@ -295,42 +212,3 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
             f"X must be a 2-D array of numbers with at least one row; got shape {array.shape} and dtype {array.dtype}"
         )
     return DenseFileRows(array, chunk_bytes) if isinstance(array, DiskArray) else MemoryRows([array])
-
-
-def _on_disk(array: Any) -> DiskArray | None:
-    """Return the file of a whole memory map in C order; None for other arrays, which are in memory."""
-    if not isinstance(array, np.ndarray):
-        return None
-    base: Any = array
-    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
-        base = base.base
-    if not isinstance(base, np.memmap) or base.filename is None or not array.flags.c_contiguous:
-        return None
-    if array.ndim not in (1, 2) or array.nbytes != base.nbytes or array.dtype != base.dtype:
-        return None
-    return DiskArray(base.filename, array.dtype, array.shape, base.offset)
-
-
-def _encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else _on_disk(y)
-    if labels is None:
-        labels = np.asarray(y)
-    if labels.shape != (size,):
-        raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
-    codes = LabelCodes()
-    for start in range(0, size, _BLOCK):
-        stop = min(start + _BLOCK, size)
-        part = labels.read(start, stop) if isinstance(labels, DiskArray) else labels[start:stop]
-        if part.dtype.kind == "f" and np.isnan(part).any():
-            raise DataError(f"y must have a label for each row; got NaN in row {start + int(np.isnan(part).argmax())}")
-        codes.add(part)
-    return codes.finish()
-
-
-def _vector(name: str, values: Any, size: int) -> NDArray[Any]:
-    if isinstance(values, str | Path):
-        values = np.load(values, allow_pickle=False)
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (size,):
-        raise DataError(f"{name} must have shape ({size},), one value per row; got {found.shape}")
-    return found

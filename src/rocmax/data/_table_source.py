@@ -14,7 +14,7 @@ from rocmax.data._files import Source, Spool, arrow, find_sources
 from rocmax.data._frames import FrameSource
 from rocmax.data._shuffle import rebatch
 from rocmax.data._text_options import TextOptions, text_options
-from rocmax.data.errors import DataError, check_columns
+from rocmax.data.errors import DataError, check_columns, check_names
 
 
 class TableSource:
@@ -124,11 +124,16 @@ class TableSource:
             _no_names(sources[0], target, columns)
             if len(sources) > 1:
                 raise DataError(f"svmlight files must be passed one at a time; got {self.name}")
-            return labelled(sources[0], *_svmlight.read(sources[0], n_features, zero_based))
-        names, declared = self._resolve(target, columns, types)
-        table = _joined(sources, names, declared, max_bytes)
-        found = as_table(sources[0], table, target, types or {}, skip_unlabelled)
-        self.n_skipped = int(table.num_rows - len(found.X))
+            X, y = _svmlight.read(sources[0], n_features, zero_based)
+            n_rows, found = X.shape[0], labelled(sources[0], X, y, skip_unlabelled)
+        else:
+            names, declared = self._resolve(target, columns, types)
+            table = _joined(sources, names, declared, max_bytes)
+            n_rows, found = table.num_rows, as_table(sources[0], table, target, types or {}, skip_unlabelled)
+        self.n_skipped = int(n_rows - found.X.shape[0])
+        if self.n_skipped and self.n_skipped == n_rows:
+            where = "" if target is None else f" in column {target!r}"
+            raise DataError(f"{sources[0].path} must have labels{where}; got none")
         return found
 
     def batches(
@@ -142,6 +147,7 @@ class TableSource:
         types: Mapping[str, Kind] | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
+        skip_unlabelled: bool = False,
     ) -> Iterator[Table]:
         """Read the rows in batches.
 
@@ -164,6 +170,8 @@ class TableSource:
             Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
             Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
 
         Returns
         -------
@@ -175,11 +183,11 @@ class TableSource:
         if source.format == "svmlight":
             _no_names(source, target, columns)
             pairs = (pair for one in self._sources for pair in _svmlight.parts(one, n_features, zero_based))
-            parts: Iterator[Any] = (labelled(source, *pair) for pair in pairs)
+            parts: Iterator[Any] = (labelled(source, *pair, skip_unlabelled) for pair in pairs)
         else:
             names, declared = self._resolve(target, columns, types)
             pieces = (piece for one in self._sources for piece in _pieces(one, names, declared))
-            parts = (as_table(source, piece, target, types or {}) for piece in pieces)
+            parts = (as_table(source, piece, target, types or {}, skip_unlabelled) for piece in pieces)
         rng = None if buffer_size is None else np.random.default_rng(random_state)
         return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
 
@@ -226,6 +234,7 @@ class TableSource:
         self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
     ) -> tuple[list[str], dict[str, Any]]:
         """Return the columns to read, with the target last, and the Arrow types of those that are declared."""
+        check_names(columns)
         present = self.columns or []
         wanted = list(present if columns is None else columns)
         check_columns(self.name, wanted + ([] if target is None else [target]), present)

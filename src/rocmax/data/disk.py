@@ -45,15 +45,29 @@ class DiskArray:
             raise DataError(f"{path} must be a .npy file with numbers; got an error: {error}") from error
         if not isinstance(array, np.memmap):
             raise DataError(f"{path} must be a .npy file with one array; got an archive")
-        return cls.of_map(array, str(path))
+        found = cls.of_map(array)
+        if found is None:
+            raise DataError(f"{path} must have one or two dimensions in C order; got shape {array.shape}")
+        return found
 
     @classmethod
-    def of_map(cls, array: np.memmap[Any, Any], name: str = "the memory map") -> DiskArray:
-        """Return the array of a whole memory map in C order."""
-        if array.ndim not in (1, 2) or not array.flags.c_contiguous:
-            raise DataError(f"{name} must have one or two dimensions in C order; got shape {array.shape}")
-        assert array.filename is not None
-        return cls(array.filename, array.dtype, array.shape, array.offset)
+    def of_map(cls, array: Any) -> DiskArray | None:
+        """Return the part of a file that an array maps; None for an array whose values must be read from memory.
+
+        Such arrays are those without a file, those that are not contiguous, and copy-on-write maps, whose changes are
+        not in the file.
+        """
+        if not isinstance(array, np.ndarray) or array.ndim not in (1, 2) or not array.flags.c_contiguous:
+            return None
+        # A slice of a map has the name and the offset of the whole map, which is the last array in the chain of bases.
+        whole: Any = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if not isinstance(whole, np.memmap) or whole.filename is None or whole.mode == "c":
+            return None
+        if whole.mode != "r":
+            whole.flush()
+        return cls(whole.filename, array.dtype, array.shape, whole.offset + array.ctypes.data - whole.ctypes.data)
 
     @classmethod
     def create(cls, path: Path, dtype: DTypeLike, shape: Sequence[int]) -> DiskArray:

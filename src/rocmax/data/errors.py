@@ -22,6 +22,12 @@ def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -
     raise DataError(f"{path} has no column {_listed(missing)}{hint}; its columns are {_listed(present)}")
 
 
+def check_names(columns: Sequence[str] | None) -> None:
+    """Raise ValueError if a text is given for the names of columns: it would be a list of characters."""
+    if isinstance(columns, str):
+        raise ValueError(f"columns must be a list of names; got the text {columns!r}. For one column: [{columns!r}]")
+
+
 def check_distinct(path: object, names: Sequence[str]) -> None:
     """Raise DataError if two columns have the same name."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)

@@ -35,7 +35,7 @@ class MemoryRows:
     """
 
     def __init__(self, parts: Sequence[Any]) -> None:
-        self._parts = [part if part.dtype.kind == "f" else part.astype(np.float64) for part in parts]
+        self._parts = [part.astype(_precision(part.dtype), copy=False) for part in parts]
         self._first = np.cumsum([0, *(part.shape[0] for part in parts)])
         self.shape = (int(self._first[-1]), int(parts[0].shape[1]))
         self.dtype = np.result_type(*(part.dtype for part in self._parts))
@@ -73,7 +73,7 @@ class DenseFileRows:
     def __init__(self, array: DiskArray, chunk_bytes: int) -> None:
         self._array = array
         self.shape = (array.shape[0], array.shape[1])
-        self.dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
+        self.dtype = _precision(array.dtype)
         self._step = max(1, chunk_bytes // max(1, self.shape[1] * self.dtype.itemsize))
 
     def chunks(self) -> Iterator[tuple[int, Any]]:
@@ -104,7 +104,7 @@ class SparseFileRows:
     ) -> None:
         self._data, self._indices, self._indptr = data, indices, indptr
         self.shape = (indptr.shape[0] - 1, n_features)
-        self.dtype = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
+        self.dtype = _precision(data.dtype)
         stored = data.shape[0] * (data.dtype.itemsize + indices.dtype.itemsize) + self.shape[0] * 8
         self._step = max(1, int(chunk_bytes * self.shape[0] / max(1, stored)))
 
@@ -126,3 +126,8 @@ class SparseFileRows:
         data = self._data.read(int(ends[0]), int(ends[-1])).astype(self.dtype, copy=False)
         indices = self._indices.read(int(ends[0]), int(ends[-1]))
         return sparse.csr_matrix((data, indices, ends - ends[0]), shape=(ends.size - 1, self.shape[1]))
+
+
+def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the products: sums of many rows need more digits than those of half precision."""
+    return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(np.float64)

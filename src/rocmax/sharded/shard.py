@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 
 from rocmax._typing import Array, Index
 from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
 
 # Rows whose scores are processed at a time.
 _BLOCK = 1 << 16
@@ -52,24 +53,6 @@ class LinearTerm(NamedTuple):
     constant: float
 
 
-class Moments(NamedTuple):
-    """Total weight, mean and sum of squared distances from the mean of each feature."""
-
-    weight: float
-    mean: Array
-    square: Array
-
-    def merged(self, other: Moments) -> Moments:
-        """Return the moments of both sets of rows (Chan, Golub and LeVeque 1979)."""
-        total = self.weight + other.weight
-        if total == 0:
-            return self
-        apart = other.mean - self.mean
-        mean = self.mean + apart * (other.weight / total)
-        square = self.square + other.square + apart**2 * (self.weight * other.weight / total)
-        return Moments(total, mean, square)
-
-
 class Sample(NamedTuple):
     """Rows of a sample in ascending order of their numbers, with labels, scores and inverse-probability weights."""
 
@@ -89,8 +72,8 @@ class Shard:
         The rows; a chunk at a time is in memory.
     positive : ndarray of bool
         Mask of the positive rows.
-    weight : ndarray, default=None
-        Weights of the rows; None if all are 1.
+    weight : ndarray or DiskArray, default=None
+        Weights of the rows, which are read in parts if they are in a file; None if all are 1.
     parts : sequence of Part
         The partitions that the rows come from, in order.
     on_disk : bool, default=False
@@ -101,11 +84,12 @@ class Shard:
         self,
         rows: Any,
         positive: NDArray[np.bool_],
-        weight: Array | None,
+        weight: Any,
         parts: Sequence[Part],
         on_disk: bool = False,
     ) -> None:
-        self._rows, self._positive, self._weight = rows, positive, weight
+        self._rows, self._positive = rows, positive
+        self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
         self._parts = list(parts)
         self._first = np.cumsum([0, *(part.n_rows for part in parts)])
         self._starts = np.zeros(len(self._parts), dtype=np.int64)
@@ -139,11 +123,13 @@ class Shard:
 
     def counts(self) -> tuple[int, int, float, float]:
         """Return the numbers and the total weights of positives and negatives with non-zero weight."""
-        seen = np.ones(self._positive.size, dtype=bool) if self._weight is None else self._weight > 0
-        weight = seen.astype(np.float64) if self._weight is None else self._weight
-        n_positive = int(np.count_nonzero(self._positive & seen))
-        m = float(weight @ self._positive)
-        return n_positive, int(np.count_nonzero(seen)) - n_positive, m, float(weight.sum()) - m
+        counts, totals = np.zeros(2, dtype=np.int64), np.zeros(2)
+        for rows in self._blocks():
+            sides = np.stack([self._positive[rows], ~self._positive[rows]])
+            weight = self._weights(rows.start, rows.stop)
+            counts += np.count_nonzero(sides if weight is None else sides & (weight > 0), axis=1)
+            totals += sides.sum(axis=1) if weight is None else sides @ weight
+        return int(counts[0]), int(counts[1]), float(totals[0]), float(totals[1])
 
     def moments(self) -> Moments:
         """Return the moments of the features in one pass; raise ValueError if a value is not finite or too large."""
@@ -151,13 +137,19 @@ class Shard:
         found = Moments(0.0, np.zeros(d), np.zeros(d))
         for start, chunk in self._rows.chunks():
             self._check(chunk, start)
-            # Few rows at a time: the centred copy of a chunk would take as much memory as the chunk.
-            step = chunk.shape[0] if sparse.issparse(chunk) else max(1, _BLOCK // max(1, d))
-            for rows in range(0, chunk.shape[0], step):
-                block = chunk[rows : rows + step]
-                weight = self._weights(start + rows, start + rows + block.shape[0])
-                found = found.merged(_moments(block, weight))
+            for rows, block in row_blocks(start, chunk):
+                found = found.merged(moments(block, self._weights(rows.start, rows.stop)))
         return found
+
+    def fingerprint(self, v: Array, shift: float) -> tuple[Array, Array]:
+        """Return sums that identify the rows, in one pass, see :func:`~rocmax.sharded.moments.wave_sums`."""
+        waves, sums = np.zeros((2, 2)), np.zeros(v.size)
+        for start, chunk in self._rows.chunks():
+            for rows, block in row_blocks(start, chunk):
+                weight = self._weights(rows.start, rows.stop)
+                parts = wave_sums(block, self._positive[rows], weight, v, shift)
+                waves, sums = waves + parts[0], sums + parts[1]
+        return waves, sums
 
     def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
         """Return the range of a vector, and its values for a random sample of rows, by partition."""
@@ -224,11 +216,12 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             rate = np.where(self._positive[rows], rates[0], np.where(s >= cutoff, rates[1], rates[2]))
-            seen: Any = True if self._weight is None else self._weight[rows] > 0
-            drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & seen)
+            weight = self._weights(rows.start, rows.stop)
+            weight = np.ones(s.size) if weight is None else weight
+            drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & (weight > 0))
             chosen.append(drawn + rows.start)
             scores.append(s[drawn])
-            share.append(self._weights_of(drawn + rows.start) / rate[drawn])
+            share.append(weight[drawn] / rate[drawn])
         index = np.concatenate(chosen)
         number = self._number_of(index)
         return Sample(
@@ -252,12 +245,13 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             inside = np.flatnonzero((s >= low) & (s <= high))
-            index = inside + rows.start
-            found.append((s[inside], self._positive[index], self._weights_of(index)))
+            weight = self._weights(rows.start, rows.stop)
+            share = np.ones(inside.size) if weight is None else weight[inside]
+            found.append((s[inside], self._positive[rows][inside], share))
         if not found:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
-        scores, positive, weight = zip(*found, strict=True)
-        return np.concatenate(scores), np.concatenate(positive), np.concatenate(weight)
+        scores, positive, shares = zip(*found, strict=True)
+        return np.concatenate(scores), np.concatenate(positive), np.concatenate(shares)
 
     def logistic(self, v: Array, shift: float) -> tuple[float, Array, float]:
         """Return the sum of logistic losses of ``X @ v + shift`` and its gradient, in one pass over the rows."""
@@ -315,10 +309,10 @@ class Shard:
         return _blocks(0, self._rows.shape[0])
 
     def _weights(self, start: int, stop: int) -> Array | None:
-        return None if self._weight is None else self._weight[start:stop]
-
-    def _weights_of(self, index: Index) -> Array:
-        return np.ones(index.size) if self._weight is None else self._weight[index]
+        if self._weight is None:
+            return None
+        weight: Array = self._weight.read(start, stop).astype(np.float64, copy=False)
+        return weight
 
     def _number(self, rows: slice) -> Index:
         return self._number_of(np.arange(rows.start, rows.stop))
@@ -357,22 +351,6 @@ class _MemoryVector:
 
     def write(self, start: int, values: Array) -> None:
         self._values[start : start + values.size] = values
-
-
-def _moments(chunk: Any, weight: Array | None) -> Moments:
-    weight = np.ones(chunk.shape[0]) if weight is None else weight
-    total = float(weight.sum())
-    if total == 0:
-        return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
-    if sparse.issparse(chunk):
-        mean = np.asarray(chunk.T @ weight, dtype=np.float64) / total
-        squares = np.asarray(chunk.multiply(chunk).T @ weight, dtype=np.float64)
-        return Moments(total, mean, np.maximum(squares - total * mean**2, 0.0))
-    values = chunk.astype(np.float64)
-    mean = weight @ values / total
-    values -= mean
-    values *= values
-    return Moments(total, mean, weight @ values)
 
 
 def _uniform(number: Index) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 
 from rocmax._typing import Array
 from rocmax.losses.bins import Bins, ScoreGrid
-from rocmax.sharded.shard import BinnedTerm, LinearTerm, Moments, Recipe
+from rocmax.sharded.moments import Moments
+from rocmax.sharded.shard import BinnedTerm, LinearTerm, Recipe
 
 # Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
 _SAMPLE = 4096
@@ -75,9 +76,9 @@ class Space:
             moments = part if moments is None else moments.merged(part)
         assert moments is not None
         spread = np.sqrt(moments.square / moments.weight)
-        # As in scikit-learn, a constant feature is not scaled.
+        # A constant feature is left out: with this scale, its products are zero.
         constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(moments.mean)
-        self.mean, self.scale = moments.mean, np.where(constant, 1.0, spread)
+        self.mean, self.scale = moments.mean, np.where(constant, np.inf, spread)
 
     def raw(self, w: Array) -> tuple[Array, float]:
         """Return weights of the original features and a shift that give the scores of standardized features."""

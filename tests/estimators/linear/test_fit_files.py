@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,6 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from helpers.overlapping import overlapping_rows
 from rocmax import AUCClassifier, PartialAUCClassifier
 from rocmax.data import RowStore
+from rocmax.data.disk import DiskArray
+from rocmax.estimators.linear import files
 from rocmax.measures import PartialAUCMeasure
 
 MODELS = {
@@ -112,6 +117,20 @@ def test_weights_and_sparse_rows(rows):
     assert found.score(X, y, weight) == pytest.approx(expected.score(X, y, weight), abs=2e-3)
 
 
+@pytest.mark.parametrize("model", [AUCClassifier(C=10.0), PartialAUCClassifier(0.0, 0.2)], ids=["auc", "auto"])
+@pytest.mark.parametrize("form", [np.float64, np.float32, sparse.csr_matrix])
+def test_constant_features_are_left_out(rows, model, form):
+    X, y, _ = rows
+    weight = np.random.default_rng(0).random(y.size)
+    constant = np.insert(X, 2, 0.1, axis=1)
+    found = clone(model).set_params(warm_start=True)
+    for _ in range(2):
+        found.fit_files(RowStore(form(constant), y, weight))
+    expected = clone(model).fit_files(RowStore(form(X), y, weight))
+    assert found.coef_[0, 2] == 0.0
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
+
+
 def test_tables_keep_their_names(tmp_path, rows):
     pandas = pytest.importorskip("pandas")
     X, y, _ = rows
@@ -121,6 +140,9 @@ def test_tables_keep_their_names(tmp_path, rows):
     table[3000:].to_parquet(tmp_path / "b.parquet")
     model = PartialAUCClassifier(0.0, 0.3).fit_files(tmp_path / "*.parquet", target="label", max_memory="200kB")
     assert model.feature_names_in_.tolist() == names
+    table.assign(label=np.where(np.arange(len(y)) == 17, None, y)).to_parquet(tmp_path / "c.parquet")
+    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabelled=True)
+    assert same.objective_ == pytest.approx(model.objective_, rel=2e-3)
     assert model.score(table[names], y) > 0.3
     again = model.fit_files(RowStore(X, y))
     assert not hasattr(again, "feature_names_in_")
@@ -142,6 +164,62 @@ def test_progress_names_rows_per_second(rows, capsys):
     assert all("AUCClassifier: objective" in line and line.endswith("rows/s") for line in lines)
 
 
+class Terminal(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_progress_of_the_conversion(rows, tmp_path, monkeypatch, capsys):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = rows
+    pandas.DataFrame(X).assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
+    fit = {"files": tmp_path / "rows.csv", "target": "label", "max_memory": "100kB"}
+    AUCClassifier(verbose=True).fit_files(**fit)
+    assert "converting" not in capsys.readouterr().err
+    monkeypatch.setattr(files, "_INTERVAL", 0.0)
+    for verbose in (False, True):
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
+        AUCClassifier(verbose=verbose).fit_files(**fit)
+        shown = re.findall(r"AUCClassifier: converting rows.csv, ([\d,]+) rows, [\d,]+ rows/s", terminal.getvalue())
+        counts = [int(count.replace(",", "")) for count in shown]
+        assert counts == sorted(counts)
+        assert (counts[-1:] == [len(X)] and len(counts) > 3) if verbose else not counts
+
+
+@pytest.mark.parametrize("form", ["file", "map", "column"])
+def test_weights_stay_on_disk(rows, tmp_path, form, monkeypatch):
+    X, y, path = rows
+    weight = np.random.default_rng(0).integers(0, 3, y.size)
+    expected = AUCClassifier().fit_files(RowStore(path, y, weight, max_memory="100kB"))
+    if form == "column":
+        pandas = pytest.importorskip("pandas")
+        pandas.DataFrame(X, columns=list("abcdef")).assign(label=y, w=weight).to_parquet(tmp_path / "rows.parquet")
+        store = RowStore.from_files(tmp_path / "rows.parquet", target="label", weight="w", max_memory="100kB")
+    else:
+        np.save(tmp_path / "w.npy", weight)
+        given = tmp_path / "w.npy" if form == "file" else np.load(tmp_path / "w.npy", mmap_mode="r")
+        store = RowStore(path, y, given, max_memory="100kB")
+    with store:
+        np.testing.assert_array_equal(store.weight, weight)
+        monkeypatch.setattr(RowStore, "weight", None)
+        assert isinstance(store.stored_weight, DiskArray)
+        assert AUCClassifier().fit_files(store).objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+def test_scores_leave_room_for_a_chunk(tmp_path):
+    X, y = overlapping_rows(200_000)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    store = RowStore(tmp_path / "X.npy", y, max_memory="11MB")
+    tracemalloc.start()
+    AUCClassifier(C=0.1).fit_files(store)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < store.max_memory
+
+
 def test_collapse_is_a_warning():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 3)), rng.random(3000) < 0.2
@@ -161,6 +239,10 @@ def test_bad_input(rows):
         AUCClassifier().fit_files(RowStore(X, np.arange(len(X)) % 3))
     with pytest.raises(ValueError, match="sample_weight must be finite, >= 0"):
         AUCClassifier().fit_files(RowStore(X, y, np.full(len(X), -1.0)))
+    with pytest.raises(ValueError, match=r"sample_weight must be .* not all zero; got 8000 zeros"):
+        AUCClassifier().fit_files(RowStore(X, y, np.zeros(len(X))))
+    with pytest.raises(ValueError, match=r"X.npy has no labels. .* fit_files\(RowStore\(X, y\)\)"):
+        AUCClassifier().fit_files(path)
     with pytest.raises(ValueError, match='loss must be "hinge"; got "squared_hinge"'):
         AUCClassifier("squared_hinge").fit_files(RowStore(path, y))
     with pytest.raises(ValueError, match='solver must be "certified"'):
@@ -187,14 +269,15 @@ try:
     raise SystemExit("the limit has no effect")
 except MemoryError:
     pass
-model = AUCClassifier(C=10.0).fit_files(store, standardize=False)
+model = AUCClassifier(C=10.0).fit_files(store, standardize=sys.argv[3] == "standardized")
 np.savez(sys.argv[1] + "/model.npz", coef=model.coef_, objective=model.objective_, gap=model.dual_gap_)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA counts all private memory on Linux only")
-def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path):
+@pytest.mark.parametrize("features", ["standardized", "original"])
+def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path, features):
     limit, d = 50_000_000, 100
     n = 4 * limit // (4 * d) + 1
     rng = np.random.default_rng(0)
@@ -202,9 +285,10 @@ def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path):
     np.save(tmp_path / "y.npy", y)
     X = rng.standard_normal((n, d), dtype=np.float32)
     X[:, 0] += 1.5 * y
+    X[:, 1] = 3.0 * X[:, 1] + 5.0
     np.save(tmp_path / "X.npy", X)
-    subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path), str(limit)], check=True, timeout=500)
+    subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path), str(limit), features], check=True, timeout=500)
     found = np.load(tmp_path / "model.npz")
-    expected = AUCClassifier(C=10.0).fit(X, y)
+    expected = AUCClassifier(C=10.0).fit(StandardScaler().fit_transform(X) if features == "standardized" else X, y)
     assert found["objective"] == pytest.approx(expected.objective_, rel=1.5e-3)
     assert found["gap"] <= 1.01e-3 * found["objective"]

@@ -14,17 +14,17 @@ import numpy as np
 
 from rocmax._atomic import check_output, write_file
 from rocmax._typing import Array
-from rocmax.losses.bins import ScoreGrid
 from rocmax.sharded.objective import ShardedOperator
-from rocmax.sharded.shard import BinnedTerm
 from rocmax.sharded.vectors import Coefficients, Space
 from rocmax.solvers import SmoothedNewton
 from rocmax.solvers.base import Cuts, Result, Solver
 
 # Cuts in a checkpoint; older ones are seldom active.
 _KEPT = 60
-# Sums over workers are added in any order.
-_ROUNDING = 1e-9
+# Sums over workers are added in any order: bounds on the relative errors of sums, and of terms that cancel each other.
+_ROUNDING, _CANCELLATION = 1e-9, 1e-14
+# Features with means beyond this multiple of their scale have too few digits for random scores.
+_FARTHEST = 1e10
 _ARRAYS = ("settings", "data", "completed", "ended", "w", "gradients", "offsets")
 _FIELDS = ("objective", "gap", "n_iter", "converged", "message")
 Run = Callable[[Any, Any, Array | None], Result]
@@ -33,8 +33,8 @@ Run = Callable[[Any, Any, Array | None], Result]
 class Checkpoint:
     """Results of the completed stages of a fit, and weights and cuts of the current one, saved after each gradient.
 
-    The file is replaced atomically, so that it is complete at all times. It contains the parameters, and the counts and
-    means of the data; a file with other ones is an error.
+    The file is replaced atomically, so that it is complete at all times. It contains the parameters, and numbers that
+    identify the data; a file with other ones is an error.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Checkpoint:
         space : Space
             The data, with the mean and the scale of the features.
         """
-        self._data = _description(space)
+        self._data, errors = _description(space)
         if not self._path.exists():
             return
         try:
@@ -72,7 +72,7 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"checkpoint must be a file written by a fit; got {self._path}: {error}") from error
         data = content["data"]
-        same = data.shape == self._data.shape and np.allclose(data, self._data, rtol=_ROUNDING, atol=_ROUNDING)
+        same = data.shape == self._data.shape and bool((np.abs(data - self._data) <= errors).all())
         if str(content["settings"]) != self._settings or not same:
             raise ValueError(
                 f"checkpoint must be of the same data and parameters; got {self._path}, which is of other ones. "
@@ -161,9 +161,26 @@ class _Recorder:
         return gradient
 
 
-def _description(space: Space) -> Array:
-    """Return counts, and means of the features in both classes relative to their scale, in one pass over the rows."""
-    positives = BinnedTerm((), ScoreGrid(0.0, 0.0, 0.0, 0.0, 1), np.array([0.0, 1.0]))
-    sums = np.sum([gradient for gradient, _ in space.ask((), "gradient", [positives])], axis=0)
-    counts = [space.n_positive, space.n_negative, space.m, space.n]
-    return np.concatenate([counts, space.scale, space.mean / space.scale, sums / space.m / space.scale])
+def _description(space: Space) -> tuple[Array, Array]:
+    """Return numbers that identify the data, in one pass over the rows, and bounds on their rounding errors.
+
+    The numbers are counts, scales and means of the features, means of the positives, and the means of cosine and sine
+    of random scores in each class. Features that are far from zero, relative to their scale, have fewer digits.
+    """
+    centre = space.mean / space.scale
+    draws = np.where(np.abs(centre) < _FARTHEST, np.random.default_rng(0).normal(size=space.n_features), 0.0)
+    answers = space.ask((), "fingerprint", *space.raw(draws))
+    waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
+    sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
+    counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
+    digits = _ROUNDING + _CANCELLATION * np.abs(centre)
+    blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * centre).sum())
+    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
+    errors = [
+        _ROUNDING * counts,
+        digits * scale,
+        digits * (1.0 + np.abs(centre)),
+        digits * (1.0 + np.abs(sums)),
+        np.full(waves.size, blurred),
+    ]
+    return np.concatenate([counts, scale, centre, sums, waves]), np.concatenate(errors)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._progress import Listener, listening
 from rocmax._validate import positive_index
 from rocmax.estimators.linear.sharded import ShardedSet, fit_shards
 from rocmax.sharded.local import LocalShards
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from rocmax.data import RowStore
     from rocmax.data.rows import Rows
 
-# Bytes per row of the score vectors and labels of a fit.
-_ROW_BYTES = 50
+# Bytes per row of the score vectors and labels of a fit, and the share of the memory that they may take.
+_ROW_BYTES, _SHARE = 50, 2
+# Rows whose weights are read at a time.
+_BLOCK = 1 << 20
 # Seconds between two updates of the progress on a terminal.
 _INTERVAL = 0.2
 
@@ -45,6 +49,7 @@ class FitFilesMixin:
         delimiter: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
+        skip_unlabelled: bool = False,
         standardize: bool = True,
         max_memory: int | str = "1GB",
         folder: Any = None,
@@ -76,12 +81,16 @@ class FitFilesMixin:
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
             Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
             ``objective_`` to the problem that was solved.
         max_memory : int or str, default="1GB"
-            Memory for the rows that are in use at a time, in bytes or as a string such as "500MB".
+            Target for the memory of the fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept
+            to. The readers of the files have buffers of their own, up to 200 MB for text and one row group for parquet
+            files.
         folder : str or Path, default=None
             Folder for the binary copy. None uses the folder for temporary files.
 
@@ -97,9 +106,12 @@ class FitFilesMixin:
             self._fit_store(files, standardize)
             return self
         options: Any = {"types": types, "delimiter": delimiter, "n_features": n_features, "zero_based": zero_based}
-        with RowStore.from_files(
-            files, target=target, weight=weight, columns=columns, max_memory=max_memory, folder=folder, **options
-        ) as store:
+        options["skip_unlabelled"] = skip_unlabelled
+        with listening(_conversion(type(self).__name__)) if self.verbose else nullcontext():
+            store = RowStore.from_files(
+                files, target=target, weight=weight, columns=columns, max_memory=max_memory, folder=folder, **options
+            )
+        with store:
             self._fit_store(store, standardize)
         return self
 
@@ -107,7 +119,7 @@ class FitFilesMixin:
         classes, positive, weight = _checked_labels(store)
         index = positive_index(classes, self.pos_label)
         meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
-        on_disk = _ROW_BYTES * store.shape[0] > store.max_memory
+        on_disk = _SHARE * _ROW_BYTES * store.shape[0] > store.max_memory
         shard = Shard(meter, positive if index == 1 else ~positive, weight, [Part(0, store.shape[0])], on_disk)
         try:
             space = Space(LocalShards([shard]), store.shape[1], shard.counts())
@@ -126,20 +138,22 @@ class FitFilesMixin:
             del self.feature_names_in_
 
 
-def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.float64] | None]:
+def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], Any]:
     """Return the classes of rows with non-zero weight, the mask of the second one, and the weights."""
-    classes, codes, weight = store.classes, store.codes, store.weight
+    classes, codes, weight = store.classes, store.codes, store.stored_weight
+    present = np.arange(classes.size)
     if weight is not None:
-        if not np.isfinite(weight).all() or (weight < 0).any() or not weight.any():
-            raise ValueError(
-                f"sample_weight must be finite, >= 0 and not all zero; got {weight.min()} to {weight.max()}"
+        seen = np.zeros(classes.size, dtype=bool)
+        for start in range(0, codes.size, _BLOCK):
+            part = (
+                weight[start : start + _BLOCK] if isinstance(weight, np.ndarray) else weight.read(start, start + _BLOCK)
             )
-        present = np.unique(codes[weight > 0])
-        classes = classes[present]
-        positive_index(classes, None)
-        return classes, codes == present[1], weight
-    positive_index(classes, None)
-    return classes, codes == 1, None
+            seen |= np.bincount(codes[start : start + _BLOCK], part > 0, classes.size) > 0
+        present = np.flatnonzero(seen)
+        if not present.size:
+            raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")
+    positive_index(classes[present], None)
+    return classes[present], codes == present[1], weight
 
 
 class _Meter:
@@ -155,9 +169,9 @@ class _Meter:
     """
 
     def __init__(self, rows: Rows, name: str | None) -> None:
-        self._rows, self._name = rows, name
+        self._rows, self._line = rows, None if name is None else _Line(name)
         self.shape, self.dtype = rows.shape, rows.dtype
-        self._count, self._seconds, self._shown = 0, 0.0, 0.0
+        self._count, self._seconds = 0, 0.0
 
     def chunks(self) -> Iterator[tuple[int, Any]]:
         """Yield the chunks, and count their rows and the time of the pass."""
@@ -167,7 +181,8 @@ class _Meter:
             self._count += chunk.shape[0]
             now = time.perf_counter()
             self._seconds, began = self._seconds + now - began, now
-            self._show(start + chunk.shape[0], now)
+            if self._line is not None:
+                self._line.show(f"{(start + chunk.shape[0]) / self.shape[0]:.0%} of a pass, {self._rate()}")
 
     def rows(self, index: NDArray[np.intp]) -> Any:
         """Return some rows."""
@@ -175,27 +190,53 @@ class _Meter:
 
     def callback(self) -> Callback | None:
         """Return a callback that reports objective, bound, passes and rows per second after each iteration."""
-        if self._name is None:
+        line = self._line
+        if line is None:
             return None
 
         def report(progress: Progress) -> None:
-            self._write(
-                f"{self._name}: objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+            line.write(
+                f"objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
                 f"{progress.passes} passes over the data, {self._rate()}\n"
             )
 
         return report
 
-    def _show(self, done: int, now: float) -> None:
-        if self._name is None or not sys.stderr.isatty() or now - self._shown < _INTERVAL:
-            return
-        self._shown = now
-        self._write(f"{self._name}: {done / self.shape[0]:.0%} of a pass, {self._rate()}")
-
     def _rate(self) -> str:
         return f"{self._count / max(self._seconds, 1e-9):,.0f} rows/s"
 
-    def _write(self, text: str) -> None:
-        # On a terminal, a line replaces the progress within the pass.
-        sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else text)
+
+class _Line:
+    """Line on standard error with the progress of an estimator; on a terminal, it replaces the one before.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._shown = name, -np.inf
+
+    def show(self, text: str) -> None:
+        """Show a text for a short time, on a terminal only."""
+        now = time.perf_counter()
+        if sys.stderr.isatty() and now - self._shown >= _INTERVAL:
+            self._shown = now
+            self.write(text)
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{start}{self._name}: {text}")
         sys.stderr.flush()
+
+
+def _conversion(name: str) -> Listener:
+    """Return a listener that shows the rows of the binary copy so far, and their number per second."""
+    line, began = _Line(name), time.perf_counter()
+
+    def listen(text: str, done: int, total: int | None) -> None:
+        line.show(f"{text}, {done:,} rows, {done / (time.perf_counter() - began):,.0f} rows/s")
+
+    return listen

@@ -136,7 +136,8 @@ def fit_shards(
         data.checkpoint.check(space)
     if not standardize and getattr(estimator, "loss", None) != "auto":
         space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
-    start = None if w0 is None else direction(data.positive_index) * w0 * space.scale
+    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
+    start = None if w0 is None else direction(data.positive_index) * w0 * scale
     result = estimator._minimize(data, start, callback)
     estimator._warn(result)
     threshold = data.threshold(estimator._make_measure(), data.X.matvec(result.w))
