@@ -152,7 +152,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     >>> from sklearn.datasets import make_classification
     >>> from rocmax import FollowTheLeaderClassifier
     >>> X, y = make_classification(n_samples=5000, weights=[0.9], random_state=0)
-    >>> model = FollowTheLeaderClassifier("f_beta")
+    >>> model = FollowTheLeaderClassifier("roc_auc")
     >>> for start in range(0, 5000, 500):
     ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500], classes=[0, 1])
     >>> bool(model.dual_gap_ <= 1e-3 * model.objective_)
