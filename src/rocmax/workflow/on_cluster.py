@@ -17,6 +17,7 @@ from rocmax._packages import need
 from rocmax._progress import stage
 from rocmax._typing import Index
 from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.backends.dask.tasks import Tasks
 from rocmax.data import DataError
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.evidence import row_notes
@@ -30,6 +31,8 @@ from rocmax.workflow.target import known_labels
 
 # Rows of each kind, training and held-out, that are fetched.
 _FETCHED = 100_000
+# Seconds for which workers are awaited.
+_TIMEOUT = 60.0
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -163,7 +166,7 @@ def _label_counts(client: Any, table: Any, options: dict[str, Any]) -> Any:
     missing = counts.index.isna()
     if missing.any() and not options["reading"].skip_unlabelled:
         parts = table[[target]].to_delayed()
-        sums = client.gather(client.compute([need("dask").delayed(_count_missing)(part) for part in parts]))
+        sums = _computed(client, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
         first = int(np.flatnonzero(sums)[0])
         skip = Parameter("skip_unlabelled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
@@ -182,15 +185,7 @@ def _split(client: Any, table: Any, settings: FitSettings, n_rows: int) -> tuple
 
 def _computed(client: Any, table: Any, *collections: Any) -> Any:
     """Return the values of collections; if this fails, raise an error that names the first bad partition."""
-    try:
-        return client.gather(client.compute(collections))
-    except Exception:
-        futures = client.compute([need("dask").delayed(len)(part) for part in table.to_delayed()])
-        for number, future in enumerate(futures):
-            error = future.exception()
-            if error is not None:
-                raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
-        raise
+    return Tasks(_TIMEOUT, client).compute(collections, table.to_delayed())
 
 
 def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
@@ -213,7 +208,8 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False, "pos_label": training.target.positive}
+    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": _TIMEOUT}
+    common["pos_label"] = training.target.positive
     if settings.window == WHOLE and settings.min_tpr == 0:
         model: Any = DaskAUCClassifier(**common)
     else:

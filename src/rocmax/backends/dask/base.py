@@ -75,7 +75,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_number("timeout", self.timeout, above=0.0)
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._settings())
         parts = pieces(X, y, sample_weight)
-        cluster = Cluster(self._client(), self.timeout)
+        cluster = Cluster(self._client(), self.timeout, "; with checkpoint, the next fit continues")
         warn_if_lost(cluster.client, X, y, sample_weight)
         shards = DaskShards(cluster, parts)
         try:
@@ -166,6 +166,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
                 **self._limits(),
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],
+                timeout=self.timeout,
             )
         return found.value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_window
 from rocmax.backends.dask.partitions import split
+from rocmax.backends.dask.tasks import Tasks
 from rocmax.losses.bins import Bins, ScoreGrid
 
 # Rows that the driver fetches at a time for an exact value.
@@ -40,6 +42,7 @@ def roc_auc_score(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Area under the ROC curve of scores in a dask collection.
 
@@ -58,6 +61,9 @@ def roc_auc_score(
     exact : bool, default=True
         Whether the rows of bins with both classes are fetched, at most a million at a time, for the exact value. If
         False, the value is that with ties within bins, and ``error`` bounds its difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -73,7 +79,13 @@ def roc_auc_score(
     Estimate(value=0.75, error=0.0)
     """
     return partial_auc_score(
-        y_true, y_score, sample_weight=sample_weight, pos_label=pos_label, n_bins=n_bins, exact=exact
+        y_true,
+        y_score,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        n_bins=n_bins,
+        exact=exact,
+        timeout=timeout,
     )
 
 
@@ -88,6 +100,7 @@ def partial_auc_score(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Area under the ROC curve between two false-positive rates, divided by the width of the range.
 
@@ -114,6 +127,9 @@ def partial_auc_score(
     exact : bool, default=True
         Whether the rows of bins with both classes are fetched, at most a million at a time, for the exact value. If
         False, the value is that with ties within bins, and ``error`` bounds its difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -130,7 +146,7 @@ def partial_auc_score(
     """
     check_window(min_fpr, max_fpr, any_width=True)
     check_floor(min_tpr)
-    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
+    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
     negative, positive = found.weights()
     n, m = float(negative.sum()), float(positive.sum())
     low, high = n * min_fpr, n * max_fpr
@@ -164,6 +180,7 @@ def tpr_at_fpr(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Largest true-positive rate of a threshold whose false-positive rate is at most ``max_fpr``.
 
@@ -186,6 +203,8 @@ def tpr_at_fpr(
     exact : bool, default=True
         Whether the rows of the bin with the threshold are fetched for the exact value. If False, ``error`` bounds the
         difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited, as in :func:`partial_auc_score`.
 
     Returns
     -------
@@ -200,7 +219,7 @@ def tpr_at_fpr(
     >>> tpr_at_fpr(y, scores, max_fpr=0.4)
     Estimate(value=0.5, error=0.0)
     """
-    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
+    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
     negative, positive = found.weights()
     n, m = float(negative.sum()), float(positive.sum())
     allowed = n * max_fpr * (1 + 1e-12)
@@ -220,15 +239,17 @@ def tpr_at_fpr(
 class _Histogram:
     """Histogram of scores in partitions, and their rows in some bins. Bins are numbered from the highest score."""
 
-    def __init__(self, y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> None:
-        dask = need("dask")
+    def __init__(
+        self, y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int, timeout: float
+    ) -> None:
         columns = y_score.to_frame() if hasattr(y_score, "to_frame") else y_score[:, None]
         self._parts = split(columns, y_true, sample_weight)
-        facts = dask.compute(*(dask.delayed(_facts)(part) for part in self._parts))
+        self._tasks = Tasks(timeout)
+        facts = self._each(_facts)
         classes = np.unique(np.concatenate([labels for labels, _, _ in facts if labels.size] or [np.empty(0)]))
         self._positive = classes[positive_index(classes, pos_label)]
         self.grid = ScoreGrid.covering(np.concatenate([sample for _, sample, _ in facts]), n_bins)
-        parts = dask.compute(*(dask.delayed(_bins)(part, self.grid, self._positive) for part in self._parts))
+        parts = self._each(_bins, self.grid, self._positive)
         self.bins: Bins = sum(parts[1:], parts[0])
         self._row_weight = float(self.bins.weight.sum()) / sum(size for _, _, size in facts)
 
@@ -246,14 +267,17 @@ class _Histogram:
 
     def blocks(self, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, Array]:
         """Return bin, weight of negatives and weight of positives of each distinct score in some bins."""
-        dask = need("dask")
-        own = self.grid.n_bins - 1 - cells
-        parts = dask.compute(*(dask.delayed(_rows)(part, self.grid, own, self._positive) for part in self._parts))
+        parts = self._each(_rows, self.grid, self.grid.n_bins - 1 - cells, self._positive)
         score, label, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
         values, place = np.unique(-score, return_inverse=True)
         cell = self.grid.n_bins - 1 - self.grid.cells(-values, np.zeros(values.size, dtype=bool))
         positive = np.bincount(place, weight * label, values.size).astype(np.float64)
         return cell, np.bincount(place, weight * ~label, values.size).astype(np.float64), positive
+
+    def _each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Return the value of a function for each partition."""
+        delayed = need("dask").delayed(function)
+        return self._tasks.compute([delayed(part, *args) for part in self._parts], self._parts)
 
 
 def _facts(part: Any) -> tuple[NDArray[Any], Array, int]:

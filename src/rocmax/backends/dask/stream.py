@@ -8,9 +8,10 @@ from sklearn.base import clone
 
 from rocmax._packages import need
 from rocmax.backends.dask.partitions import LoadedPart, split
+from rocmax.backends.dask.tasks import Tasks
 
 
-def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
+def partial_fit(estimator: Any, X: Any, y: Any, classes: Any, *, timeout: float = 60.0) -> Any:
     """Train a streaming estimator on the partitions of dask collections, one after the other.
 
     The estimator moves to the workers, and the rows stay there: the driver holds the estimator only.
@@ -25,6 +26,9 @@ def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
         Two classes, of any type, with the partitions of ``X``.
     classes : array-like of shape (2,)
         All classes; a partition may contain one class only.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -43,13 +47,13 @@ def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
     """
     if not hasattr(estimator, "partial_fit"):
         raise TypeError(f"estimator must have partial_fit; got {type(estimator).__name__}")
-    dask = need("dask")
     # Purity would hash the rows; each step depends on the one before.
-    step = dask.delayed(_step, pure=False)
+    step = need("dask").delayed(_step, pure=False)
+    parts = split(X, y)
     model: Any = clone(estimator)
-    for part in split(X, y):
+    for part in parts:
         model = step(model, part, classes)
-    return model.compute()
+    return Tasks(timeout).compute([model], parts)[0]
 
 
 def _step(model: Any, part: LoadedPart, classes: Any) -> Any:
