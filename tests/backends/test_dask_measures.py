@@ -11,6 +11,8 @@ from rocmax.data import DataError
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 from rocmax.backends import dask as on_dask  # noqa: E402  # after the check that dask is there
+from rocmax.backends.dask.scores import distinct  # noqa: E402
+from rocmax.backends.dask.tasks import Tasks  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +65,7 @@ def test_tpr_at_fpr(rate, ties):
 
 
 def test_the_positive_label_and_few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr("rocmax.backends.dask.metrics._FETCHED", 50)
+    monkeypatch.setattr("rocmax.backends.dask.cells._FETCHED", 50)
     y, scores, _ = scored()
     words = np.where(y, "fraud", "ok")
     parts = da.from_array(words, chunks=999), da.from_array(-scores, chunks=999)
@@ -74,14 +76,67 @@ def test_the_positive_label_and_few_rows_at_a_time(monkeypatch):
     assert found.value == pytest.approx(metrics.partial_auc_score(y, scores))
 
 
+SCORES = {
+    "normal": lambda rng, y: rng.normal(size=y.size) + y,
+    "ties": lambda rng, y: rng.integers(0, 4, y.size) + y,
+    "skewed": lambda rng, y: np.exp(20 * (rng.normal(size=y.size) + y)) * np.where(rng.random(y.size) < 0.3, -1, 1),
+    "dense and far": lambda rng, y: np.where(rng.random(y.size) < 0.01, 1e300, 1 + 1e-15 * rng.integers(0, 50, y.size)),
+    "constant": lambda rng, y: np.zeros(y.size),
+    "both zeros": lambda rng, y: rng.choice([0.0, -0.0, 5e-324, -5e-324], y.size),
+    "extreme": lambda rng, y: rng.choice([-1.7e308, 0.0, 1.0, 1.7e308], y.size),
+}
+
+
+@pytest.mark.parametrize("limit", [1, 30, 10**6])
+@pytest.mark.parametrize("kind", SCORES)
+def test_exact_values_read_the_rows_once_and_fetch_few_scores(kind, limit, monkeypatch):
+    monkeypatch.setattr("rocmax.backends.dask.cells._FETCHED", limit)
+    reads, fetched, reduce = [], [], Tasks.reduce
+
+    def read(block):
+        reads.append(block.size)
+        return block
+
+    def counted(self, function, *given):
+        found = reduce(self, function, *given)
+        if function is distinct:
+            fetched.append(found.scores.size)
+        return found
+
+    monkeypatch.setattr(Tasks, "reduce", counted)
+    rng = np.random.default_rng(limit)
+    y = rng.random(600) < 0.3
+    scores, weight = SCORES[kind](rng, y).astype(float), rng.exponential(size=600)
+    for sample_weight in (None, np.round(weight), weight):
+        parts = da.from_array(y, chunks=130), da.from_array(scores, chunks=130).map_blocks(read, meta=np.empty(0))
+        given = {"sample_weight": None if sample_weight is None else da.from_array(sample_weight, chunks=130)}
+        for name, limits in (
+            ("partial_auc_score", {}),
+            ("partial_auc_score", {"min_fpr": 0.013, "max_fpr": 0.21, "min_tpr": 0.2}),
+            ("tpr_at_fpr", {"max_fpr": 0.07}),
+        ):
+            reads.clear()
+            expected = getattr(metrics, name)(y, scores, sample_weight=sample_weight, **limits)
+            n_bins = int(rng.choice([1, 5, 100]))
+            found = getattr(on_dask, name)(*parts, n_bins=n_bins, **limits, **given)
+            assert found.value == pytest.approx(expected, abs=1e-12)
+            assert found.error == 0.0
+            assert sum(reads) == y.size
+            rough = getattr(on_dask, name)(*parts, n_bins=n_bins, exact=False, **limits, **given)
+            assert abs(rough.value - expected) <= rough.error + 1e-12
+    assert max(fetched, default=0) <= limit
+    # A bin with one distinct score is exact.
+    assert kind != "constant" or (not fetched and rough.error == 0.0)
+
+
 def test_bad_scores_name_the_partition():
     y, scores, _ = scored(100)
     scores[70] = np.nan
     with pytest.raises(ValueError, match="partition 2: y_score must be finite"):
         on_dask.roc_auc_score(da.from_array(y, chunks=30), da.from_array(scores, chunks=30))
-    with pytest.raises(TypeError, match="y must be a dask Array"):
+    with pytest.raises(TypeError, match="y_true must be a dask Array"):
         on_dask.roc_auc_score(y, da.from_array(scores, chunks=30))
-    with pytest.raises(ValueError, match="y must have the 4 partitions of X; got 2"):
+    with pytest.raises(ValueError, match="y_true must have the 4 partitions of y_score; got 2"):
         on_dask.roc_auc_score(da.from_array(y, chunks=50), da.from_array(scores, chunks=30))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import reduce
 from typing import Any, Self
 
 import joblib
@@ -17,7 +18,7 @@ from rocmax._typing import Array
 from rocmax._validate import check_number, positive_index
 from rocmax.backends.dask.cluster import Cluster
 from rocmax.backends.dask.metrics import partial_auc_score
-from rocmax.backends.dask.partitions import pieces, warn_if_lost
+from rocmax.backends.dask.partitions import LabelSet, pieces, warn_if_lost
 from rocmax.backends.dask.shards import DaskShards
 from rocmax.backends.dask.worker import PartFacts
 from rocmax.data import DataError
@@ -212,7 +213,7 @@ def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[Shar
     first = next((fact for fact in facts if fact.shape[0]), facts[0])
     for fact in facts:
         _check_columns(fact, first)
-    classes = np.unique(np.concatenate([fact.labels for fact in facts if fact.labels.size] or [np.empty(0)]))
+    classes = reduce(LabelSet.joined, (LabelSet(fact.number, fact.labels) for fact in facts)).labels
     index = positive_index(classes, pos_label)
     ends = np.cumsum([0, *(fact.shape[0] for fact in facts)])
     shards.prepare(classes[index], {fact.number: int(end) for fact, end in zip(facts, ends, strict=False)})

@@ -56,7 +56,36 @@ class Tasks:
             raise
         return found
 
-    def _named(self, call: Callable[[], Any], parts: Sequence[Any]) -> Any:
+    def persist(self, parts: Sequence[Any]) -> list[Any]:
+        """Return delayed partitions that are loaded once and kept in memory, as long as the result exists."""
+        if self._cluster is None:
+            return self._named(lambda: list(need("dask").persist(*parts)), parts)
+        return list(self._cluster.client.persist(list(parts)))
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], parts: Sequence[Any], *args: Any
+    ) -> Any:
+        """Return the value of a function for all partitions together.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a partition and ``args``.
+        combine : callable
+            Function that makes one value of a list of values.
+        parts : sequence of Delayed
+            The partitions.
+        *args : object
+            Arguments, which are sent once.
+        """
+        delayed = need("dask").delayed
+        shared = [delayed(arg, traverse=False) for arg in args]
+        values = [delayed(function)(part, *shared) for part in parts]
+        while len(values) > 1:
+            values = [delayed(combine)(values[i : i + _FAN_IN]) for i in range(0, len(values), _FAN_IN)]
+        return self.compute(values, parts)[0]
+
+    def _named(self, call: Callable[[], list[Any]], parts: Sequence[Any]) -> list[Any]:
         try:
             return call()
         except DataError:
