@@ -140,6 +140,53 @@ def test_bad_scores_name_the_partition():
         on_dask.roc_auc_score(da.from_array(y, chunks=50), da.from_array(scores, chunks=30))
 
 
+@pytest.mark.parametrize("rate", [-1, 2, np.nan, "a", None, True])
+def test_limits_are_checked_as_in_the_local_measure(rate):
+    y, scores, _ = scored(100)
+    with pytest.raises(ValueError, match="max_fpr must be between 0 and 1; got") as local:
+        metrics.tpr_at_fpr(y, scores, max_fpr=rate)
+    with pytest.raises(ValueError, match="max_fpr must be between 0 and 1; got") as found:
+        on_dask.tpr_at_fpr(da.from_array(y, chunks=30), da.from_array(scores, chunks=30), max_fpr=rate)
+    assert str(found.value) == str(local.value)
+
+
+@pytest.mark.parametrize("n_bins", [0, 1.5, 10**6, "x", True])
+def test_the_number_of_bins_is_checked(n_bins):
+    y, scores, _ = scored(100)
+    with pytest.raises(ValueError, match="n_bins must be an integer from 1 to 32768; got"):
+        on_dask.roc_auc_score(da.from_array(y, chunks=30), da.from_array(scores, chunks=30), n_bins=n_bins)
+
+
+def test_errors_have_the_names_of_the_parameters():
+    y, scores, _ = scored(90)
+    labels, values = da.from_array(y, chunks=30), da.from_array(scores, chunks=30)
+    with pytest.raises(TypeError, match="y_score must be a dask Array, DataFrame or Series; got ndarray"):
+        on_dask.roc_auc_score(labels, scores)
+    with pytest.raises(ValueError, match="y_score must have 1 dimension; got 2"):
+        on_dask.roc_auc_score(labels, values[:, None])
+    words = da.from_array(np.where(np.arange(90) == 40, "high", "1"), chunks=30)
+    with pytest.raises(DataError, match=r"partition 1: y_score must contain numbers; got .*high"):
+        on_dask.roc_auc_score(labels, words)
+    with pytest.raises(DataError, match="partition 1: y_true must have a label in each row; got 1 missing"):
+        on_dask.roc_auc_score(da.from_array(np.where(np.arange(90) == 40, np.nan, y), chunks=30), values)
+    with pytest.raises(DataError, match="partition 2: y_true must have two classes; got 3"):
+        on_dask.roc_auc_score(da.from_array(np.where(np.arange(90) == 80, 2, y), chunks=30), values)
+    with pytest.raises(ValueError, match="Only binary classification"):
+        on_dask.roc_auc_score(da.from_array(np.arange(90) // 30, chunks=30), values)
+    with pytest.raises(DataError, match=r"partition 0: sample_weight must be .*; got -1 in row 7 of the partition"):
+        on_dask.roc_auc_score(
+            labels, values, sample_weight=da.from_array(np.where(np.arange(90) == 7, -1, 1), chunks=30)
+        )
+    with pytest.raises(ValueError, match="timeout must be a finite number > 0; got 0"):
+        on_dask.roc_auc_score(labels, values, timeout=0)
+
+    def fail(block):
+        raise OSError("no such file")
+
+    with pytest.raises(DataError, match="partition 0 cannot be read: OSError: no such file"):
+        on_dask.roc_auc_score(labels, values.map_blocks(fail, meta=np.empty(0)))
+
+
 def test_streaming_over_partitions_is_partial_fit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 4))
