@@ -161,6 +161,13 @@ def test_bad_partitions_are_named(client, rows):
         bad = da.from_array(np.where(np.arange(y.size) == 3000, missing, y), chunks=2000)
         with pytest.raises(DataError, match="partition 1: y must have a label in each row; got 1 missing"):
             DaskAUCClassifier().fit(features, bad)
+    mixed = np.where(np.arange(y.size) == 3000, "1", y.astype(object))
+    with pytest.raises(DataError, match="partition 1: y must have labels of one type; got numbers and text"):
+        DaskAUCClassifier().fit(features, da.from_array(mixed, chunks=2000))
+    parts = [y[:2000].astype(int), y[2000:4000].astype(int).astype(str)]
+    words = da.concatenate([da.from_delayed(dask.delayed(part), (2000,), object) for part in parts])
+    with pytest.raises(DataError, match=r"partition 1: .* type of those in partition 0, numbers; got text"):
+        DaskAUCClassifier().fit(features[:4000], words)
     values = X.copy()
     values[5000, 2] = np.inf
     with pytest.raises(ValueError, match=r"got inf in row 1000, column 2 of partition 2"):

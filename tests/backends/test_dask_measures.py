@@ -201,5 +201,15 @@ def test_streaming_over_partitions_is_partial_fit():
     bad = np.where(np.arange(1200) == 900, np.nan, y)
     with pytest.raises(DataError, match="partition 2: y must have a label in each row; got 1 missing"):
         on_dask.partial_fit(model, da.from_array(X, chunks=(400, 4)), da.from_array(bad, chunks=400), [0.0, 1.0])
+    bad = X.copy()
+    bad[500, 1] = np.nan
+    with pytest.raises(DataError, match=r"partition 1: .*NaN"):
+        on_dask.partial_fit(model, da.from_array(bad, chunks=(400, 4)), da.from_array(y, chunks=400), [False, True])
+    ragged = [da.from_delayed(dask.delayed(X[:400, :k]), (400, 4), float) for k in (4, 4, 3)]
+    with pytest.raises(DataError, match="partition 2: X has 3 features"):
+        on_dask.partial_fit(model, da.concatenate(ragged), da.from_array(y, chunks=400), [False, True])
+    labels = da.from_array(np.where(np.arange(1200) == 700, 2, y), chunks=400)
+    with pytest.raises(DataError, match=r"partition 1: .*2"):
+        on_dask.partial_fit(model, da.from_array(X, chunks=(400, 4)), labels, [0, 1])
     with pytest.raises(TypeError, match="estimator must have partial_fit"):
         on_dask.partial_fit(object(), da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400), [False, True])

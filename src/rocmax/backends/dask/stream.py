@@ -9,6 +9,7 @@ from sklearn.base import clone
 from rocmax._packages import need
 from rocmax.backends.dask.partitions import LoadedPart, split
 from rocmax.backends.dask.tasks import Tasks
+from rocmax.data import DataError
 
 
 def partial_fit(estimator: Any, X: Any, y: Any, classes: Any, *, timeout: float = 60.0) -> Any:
@@ -57,4 +58,9 @@ def partial_fit(estimator: Any, X: Any, y: Any, classes: Any, *, timeout: float 
 
 
 def _step(model: Any, part: LoadedPart, classes: Any) -> Any:
-    return model.partial_fit(part.X, part.y, classes=classes) if part.X.shape[0] else model
+    if not part.X.shape[0]:
+        return model
+    try:
+        return model.partial_fit(part.X, part.y, classes=classes)
+    except ValueError as error:
+        raise DataError(f"partition {part.number}: {error}") from error
