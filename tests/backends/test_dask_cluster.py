@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
@@ -113,6 +114,20 @@ def test_a_client_that_is_not_the_current_one(cluster, rows):
     with distributed.Client(cluster, set_as_default=False) as client:
         model = DaskAUCClassifier(client=client).fit(*collections)
         assert model.score(*collections) == pytest.approx(model.to_local().score(X, y), abs=1e-9)
+        with config_context(enable_metadata_routing=True):
+            copied = clone(DaskPartialAUCClassifier(max_fpr=0.3, client=client).set_fit_request(sample_weight=True))
+        assert copied.client is client
+        assert copied.max_fpr == 0.3
+        assert copied.get_metadata_routing().fit.requests == {"sample_weight": True}
+        pickled = pickle.loads(pickle.dumps(model))
+    assert pickled.client is None
+    np.testing.assert_array_equal(pickled.predict(X), model.to_local().predict(X))
+
+
+def test_the_client_must_be_one(files):
+    model = DaskAUCClassifier(client="tcp://localhost:8786")
+    with pytest.raises(TypeError, match=r"client must be a distributed.Client or None; got 'tcp://localhost:8786'"):
+        model.fit(*files)
 
 
 def test_integers_and_parameters_that_are_not_changed(client):
@@ -181,7 +196,10 @@ def test_bad_partitions_are_named(client, rows):
         DaskAUCClassifier().fit(ragged, labels[:4000])
     with pytest.raises(DataError, match=r"partition 0: y must have one label for each of 2000 rows; got \(1000,\)"):
         DaskAUCClassifier().fit(features[:2000], labels[:1000].rechunk(1000))
-    with pytest.raises(DataError, match="partition 2: sample_weight must be one finite number >= 0 for each row"):
+    with pytest.raises(
+        DataError,
+        match="partition 2: sample_weight must be one finite number >= 0 for each row; got -1 in row 1001 of the",
+    ):
         DaskAUCClassifier().fit(features, labels, da.from_array(np.where(np.arange(6000) > 5000, -1, 1), chunks=2000))
     with pytest.raises(ValueError, match="y must have two classes; got one class"):
         DaskAUCClassifier().fit(features, da.zeros(6000, chunks=2000, dtype=int))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from functools import reduce
 from typing import Any, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
@@ -51,6 +52,17 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     @abstractmethod
     def _limits(self) -> dict[str, Any]:
         """Return the ranges of false-positive and true-positive rates, as parameters of a measure."""
+
+    def __sklearn_clone__(self) -> Self:
+        parameters = {name: clone(value, safe=False) for name, value in self._parameters().items()}
+        copied = type(self)(client=self.client, **parameters)
+        if hasattr(self, "_metadata_request"):
+            copied._metadata_request = deepcopy(self._metadata_request)
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client belongs to its process.
+        return {**super().__getstate__(), "client": None}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on the workers.
@@ -159,7 +171,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """
         decision = self.decision_function(X)
         index = positive_index(self.classes_, self.pos_label)
-        where = {} if self.client is None else {"scheduler": self.client}
+        where = {} if self.client is None else {"scheduler": self._client()}
         with need("dask").config.set(**where):
             found = partial_auc_score(
                 y,
@@ -185,17 +197,27 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     def _local(self) -> Any:
         return self._plain(**{name: value for name, value in self.get_params().items() if name not in _OWN})
 
+    def _parameters(self) -> dict[str, Any]:
+        """Return all parameters but the client."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+
     def _settings(self) -> str:
         """Return a description of the parameters that determine the result."""
-        ignored = ("client", "checkpoint", "timeout", "verbose", "max_iter")
-        settings = {name: value for name, value in self.get_params().items() if name not in ignored}
+        ignored = ("checkpoint", "timeout", "verbose", "max_iter")
+        settings = {name: value for name, value in self._parameters().items() if name not in ignored}
         return f"{type(self).__name__} {joblib.hash(settings)}"
 
     def _client(self) -> Any:
-        if self.client is not None:
+        distributed = need("distributed")
+        if isinstance(self.client, distributed.Client):
             return self.client
+        if self.client is not None:
+            raise TypeError(
+                f"client must be a distributed.Client or None; got {self.client!r}. For the address of a scheduler, "
+                "pass distributed.Client(address)"
+            )
         try:
-            return need("distributed").default_client()
+            return distributed.default_client()
         except ValueError as error:
             raise ValueError(
                 "client must be a distributed.Client, or one must have been created; got None and no current client"
