@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import SGDClassifier
 
 from rocmax import MiniBatchClassifier, metrics
 from rocmax.data import DataError
@@ -213,3 +214,30 @@ def test_streaming_over_partitions_is_partial_fit():
         on_dask.partial_fit(model, da.from_array(X, chunks=(400, 4)), labels, [0, 1])
     with pytest.raises(TypeError, match="estimator must have partial_fit"):
         on_dask.partial_fit(object(), da.from_array(X, chunks=(400, 4)), da.from_array(y, chunks=400), [False, True])
+
+
+def test_streams_keep_names_and_take_weights():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y, weight = X[:, 0] + rng.normal(size=600) > 0.5, rng.exponential(size=600)
+    names = ["a", "b", "c"]
+    table = frames.from_pandas(pandas.DataFrame(X, columns=names).assign(y=y, w=weight), npartitions=3)
+    given = table[names], table["y"], [False, True]
+    model = MiniBatchClassifier("roc_auc", batch_size=50, random_state=0)
+    found = on_dask.partial_fit(model, *given)
+    assert found.feature_names_in_.tolist() == names
+    found.predict(pandas.DataFrame(X, columns=names))
+    numbered = table[names].rename(columns={"a": 0, "b": 1, "c": 2})
+    assert not hasattr(on_dask.partial_fit(model, numbered, *given[1:]), "feature_names_in_")
+    with pytest.raises(
+        TypeError, match=r"sample_weight must be None, because MiniBatchClassifier.partial_fit takes no"
+    ):
+        on_dask.partial_fit(model, *given, table["w"])
+    weighted = SGDClassifier(random_state=0)
+    found = on_dask.partial_fit(weighted, *given, table["w"])
+    expected = SGDClassifier(random_state=0)
+    for part in table.partitions:
+        rows = part.compute()
+        expected.partial_fit(rows[names], rows["y"], [False, True], rows["w"])
+    np.testing.assert_array_equal(found.coef_, expected.coef_)

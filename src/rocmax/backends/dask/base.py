@@ -99,7 +99,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             shards.close()
         for name in _fitted(self):
             delattr(self, name)
-        if names is not None:
+        if names is not None and all(isinstance(name, str) for name in names):
             local.feature_names_in_ = np.array(names, dtype=object)
         for name, value in _fitted(local).items():
             setattr(self, name, value)
@@ -229,7 +229,7 @@ def _fitted(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[ShardedSet, list[str] | None]:
+def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[ShardedSet, list[Any] | None]:
     """Check that the partitions belong together, and make the training set and the names of the features."""
     facts = shards.facts()
     first = next((fact for fact in facts if fact.shape[0]), facts[0])

@@ -30,12 +30,12 @@ class LoadedPart:
         The labels.
     weight : ndarray, default=None
         The weights; None if all are 1.
-    names : list of str, default=None
-        Names of the columns.
+    names : list, default=None
+        Names of the columns of a frame.
     """
 
     def __init__(
-        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[str] | None
+        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[Any] | None
     ) -> None:
         self.number, self.X, self.y, self.weight, self.names = number, X, y, weight, names
         # The shard that a worker made of this partition and others: it lives as long as one of them.
@@ -112,7 +112,7 @@ def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
     """Check a partition and convert it to arrays; errors name the partition."""
     names = None
     if hasattr(X, "iloc"):
-        names, X = [str(name) for name in X.columns], _frame(number, X)
+        names, X = list(X.columns), _frame(number, X)
     elif sparse.issparse(X):
         X = canonical_csr(X)
     else:

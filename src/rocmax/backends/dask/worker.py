@@ -28,7 +28,7 @@ class PartFacts(NamedTuple):
 
     number: int
     shape: tuple[int, int]
-    names: list[str] | None
+    names: list[Any] | None
     labels: NDArray[Any]
 
 
