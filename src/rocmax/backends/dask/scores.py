@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rocmax._typing import Array, Index
 from rocmax.backends.dask.partitions import LabelSet, checked_labels, checked_weight
 from rocmax.data import DataError
+from rocmax.metrics.curve import distinct_scores
 
 # Scores of a partition, and of several together, from which the driver estimates their range.
 _SAMPLE, _SAMPLES = 512, 8192
@@ -66,7 +67,9 @@ def load_scores(number: int, y_score: Any, y_true: Any, sample_weight: Any) -> S
     labels = np.unique(y)
     if labels.size > 2:
         raise DataError(f"partition {number}: y_true must have two classes; got {labels.size}: {labels[:5].tolist()}")
-    found = [_distinct(scores[rows], None if weight is None else weight[rows]) for rows in (y == v for v in labels)]
+    found = [
+        distinct_scores(scores[rows], None if weight is None else weight[rows]) for rows in (y == v for v in labels)
+    ]
     return ScorePart(number, labels, [values for values, _ in found], [sums for _, sums in found])
 
 
@@ -147,14 +150,6 @@ def _numbers(number: int, y_score: Any) -> Array:
     if not np.isfinite(scores).all():
         raise DataError(f"partition {number}: y_score must be finite; got NaN or infinity")
     return scores
-
-
-def _distinct(scores: Array, weight: Array | None) -> tuple[Array, Array]:
-    if weight is None:
-        values, counts = np.unique(scores, return_counts=True)
-        return values, counts.astype(np.float64)
-    values, place = np.unique(scores, return_inverse=True)
-    return values, _sums(place, weight, values.size)
 
 
 def _sums(place: Index, weight: Array, size: int) -> Array:
