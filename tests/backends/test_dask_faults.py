@@ -43,6 +43,14 @@ def shards_on_worker():
     return len(_SHARDS)
 
 
+def wait_until_released(client):
+    """Fail if the workers keep shards for a minute."""
+    deadline = time.monotonic() + 60
+    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(client.run(shards_on_worker).values())
+
+
 def kill_one(cluster, delay=0.0):
     """Kill a worker process after some time; its nanny starts another one."""
 
@@ -125,10 +133,7 @@ def test_moves_of_partitions():
 
 def test_rows_are_released_after_a_fit(client, files):
     DaskAUCClassifier().fit(*files)
-    deadline = time.monotonic() + 20
-    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.run(shards_on_worker).values())
+    wait_until_released(client)
 
 
 def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch):
@@ -141,6 +146,7 @@ def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch
     with pytest.raises(AttributeError, match="no_such_request") as caught:
         DaskAUCClassifier().fit(*files)
     assert "The worker is tcp://" in "".join(caught.value.__notes__)
+    wait_until_released(client)
 
 
 DRIVER = """
@@ -184,10 +190,7 @@ def test_a_killed_driver_continues_from_its_checkpoint(client, cluster, rows, fi
     assert resumed.n_iter_ < uninterrupted.n_iter_
     assert not (tmp_path / "fit.npz").exists()
     # The workers have dropped the rows of the killed driver.
-    deadline = time.monotonic() + 60
-    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not any(client.run(shards_on_worker).values())
+    wait_until_released(client)
 
 
 @pytest.mark.parametrize(
