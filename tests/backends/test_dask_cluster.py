@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
@@ -19,7 +20,15 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402  # after the check that dask is there
 
-from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier  # noqa: E402
+from rocmax.backends.dask import (  # noqa: E402
+    DaskAUCClassifier,
+    DaskPartialAUCClassifier,
+    partial_auc_score,
+    partial_fit,
+    roc_auc_score,
+    tpr_at_fpr,
+)
+from rocmax.backends.dask.cluster import Cluster  # noqa: E402
 from rocmax.backends.dask.shards import DaskShards  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
@@ -113,6 +122,20 @@ def test_a_client_that_is_not_the_current_one(cluster, rows):
     with distributed.Client(cluster, set_as_default=False) as client:
         model = DaskAUCClassifier(client=client).fit(*collections)
         assert model.score(*collections) == pytest.approx(model.to_local().score(X, y), abs=1e-9)
+        with config_context(enable_metadata_routing=True):
+            copied = clone(DaskPartialAUCClassifier(max_fpr=0.3, client=client).set_fit_request(sample_weight=True))
+        assert copied.client is client
+        assert copied.max_fpr == 0.3
+        assert copied.get_metadata_routing().fit.requests == {"sample_weight": True}
+        pickled = pickle.loads(pickle.dumps(model))
+    assert pickled.client is None
+    np.testing.assert_array_equal(pickled.predict(X), model.to_local().predict(X))
+
+
+def test_the_client_must_be_one(files):
+    model = DaskAUCClassifier(client="tcp://localhost:8786")
+    with pytest.raises(TypeError, match=r"client must be a distributed.Client or None; got 'tcp://localhost:8786'"):
+        model.fit(*files)
 
 
 def test_integers_and_parameters_that_are_not_changed(client):
@@ -142,16 +165,60 @@ def test_memory_of_the_driver_and_bytes_per_round_do_not_depend_on_the_rows(clie
         return answers
 
     monkeypatch.setattr(DaskShards, "run", measured)
-    for n in (10**4, 10**5, 10**6):
+    for n in (10**5, 10**6, 10**7):
         X, y = generated(n)
         largest.append({})
         tracemalloc.start()
         DaskAUCClassifier(tol=0.05, sample_rows=2000, max_iter=5).fit(X, y)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert max(peaks) < 1.5 * peaks[0] + 1e6
+    print("bytes per round:", largest)
+    assert max(peaks) < 1.2 * peaks[0] + 1e6
+    # Two workers, and for each of 8192 bins fewer than ten numbers.
+    assert max(max(sizes.values()) for sizes in largest) < 2 * 10 * 8 * 8192
+    # Distinct scores near the threshold, each with label and weight: at most as many as bins of both classes.
+    assert max(sizes.pop("between") for sizes in largest) < 1.1 * 17 * 2 * 8192
+    # A hundred times as many rows; sometimes one of the workers loads all of them, and there is one answer.
     for method, size in largest[0].items():
-        assert max(sizes[method] for sizes in largest) < 1.3 * size + 1e5, method
+        assert max(sizes.get(method, 0) for sizes in largest) < 2.2 * size + 1e4, method
+
+
+def test_measures_and_streams_on_the_cluster(client, rows, files):
+    X, y = rows
+    parts = files[1], files[0][:, 0]
+    assert roc_auc_score(*parts).value == pytest.approx(rocmax.metrics.partial_auc_score(y, X[:, 0]), abs=1e-12)
+    found = partial_auc_score(*parts, max_fpr=0.1, exact=False)
+    assert abs(found.value - rocmax.metrics.partial_auc_score(y, X[:, 0], max_fpr=0.1)) <= found.error < 0.01
+    found = tpr_at_fpr(*parts, max_fpr=0.1)
+    assert found.value == pytest.approx(rocmax.metrics.tpr_at_fpr(y, X[:, 0], max_fpr=0.1), abs=1e-12)
+    lost = da.from_delayed(dask.delayed(np.load)("no such file.npy"), (1200,), float)
+    with pytest.raises(DataError, match=r"partition 1 cannot be read: FileNotFoundError.*no such file"):
+        roc_auc_score(files[1].blocks[:2], da.concatenate([parts[1].blocks[0], lost]))
+    model = rocmax.PSAMClassifier(random_state=0)
+    streamed = partial_fit(model, *files, [False, True])
+    for part in np.array_split(np.arange(y.size), 5):
+        model.partial_fit(X[part], y[part], classes=[False, True])
+    np.testing.assert_array_equal(streamed.coef_, model.coef_)
+    with pytest.raises(DataError, match=r"partition 0: .*NaN"):
+        partial_fit(rocmax.PSAMClassifier(), files[0] * np.nan, files[1], [False, True])
+
+
+def test_bytes_that_measures_fetch_do_not_depend_on_the_rows(client, monkeypatch):
+    gather, fetched = Cluster.gather, []
+
+    def measured(self, futures):
+        answer = gather(self, futures)
+        fetched[-1] = max(fetched[-1], len(pickle.dumps(answer)))
+        return answer
+
+    monkeypatch.setattr(Cluster, "gather", measured)
+    monkeypatch.setattr("rocmax.backends.dask.cells._FETCHED", 20_000)
+    for n in (10**5, 10**6):
+        X, y = generated(n)
+        fetched.append(0)
+        tpr_at_fpr(y, X[:, 0], max_fpr=0.1)
+        partial_auc_score(y, X[:, 0], max_fpr=0.01)
+    assert max(fetched) < 1.1 * 5 * 8 * 2 * 8192
 
 
 def test_bad_partitions_are_named(client, rows):
@@ -161,6 +228,13 @@ def test_bad_partitions_are_named(client, rows):
         bad = da.from_array(np.where(np.arange(y.size) == 3000, missing, y), chunks=2000)
         with pytest.raises(DataError, match="partition 1: y must have a label in each row; got 1 missing"):
             DaskAUCClassifier().fit(features, bad)
+    mixed = np.where(np.arange(y.size) == 3000, "1", y.astype(object))
+    with pytest.raises(DataError, match="partition 1: y must have labels of one type; got numbers and text"):
+        DaskAUCClassifier().fit(features, da.from_array(mixed, chunks=2000))
+    parts = [y[:2000].astype(int), y[2000:4000].astype(int).astype(str)]
+    words = da.concatenate([da.from_delayed(dask.delayed(part), (2000,), object) for part in parts])
+    with pytest.raises(DataError, match=r"partition 1: .* type of those in partition 0, numbers; got text"):
+        DaskAUCClassifier().fit(features[:4000], words)
     values = X.copy()
     values[5000, 2] = np.inf
     with pytest.raises(ValueError, match=r"got inf in row 1000, column 2 of partition 2"):
@@ -174,7 +248,10 @@ def test_bad_partitions_are_named(client, rows):
         DaskAUCClassifier().fit(ragged, labels[:4000])
     with pytest.raises(DataError, match=r"partition 0: y must have one label for each of 2000 rows; got \(1000,\)"):
         DaskAUCClassifier().fit(features[:2000], labels[:1000].rechunk(1000))
-    with pytest.raises(DataError, match="partition 2: sample_weight must be one finite number >= 0 for each row"):
+    with pytest.raises(
+        DataError,
+        match="partition 2: sample_weight must be one finite number >= 0 for each row; got -1 in row 1001 of the",
+    ):
         DaskAUCClassifier().fit(features, labels, da.from_array(np.where(np.arange(6000) > 5000, -1, 1), chunks=2000))
     with pytest.raises(ValueError, match="y must have two classes; got one class"):
         DaskAUCClassifier().fit(features, da.zeros(6000, chunks=2000, dtype=int))

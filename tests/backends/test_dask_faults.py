@@ -18,10 +18,18 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402  # after the check that dask is there
 
-from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier  # noqa: E402
+from rocmax import PSAMClassifier  # noqa: E402
+from rocmax.backends.dask import (  # noqa: E402
+    DaskAUCClassifier,
+    DaskPartialAUCClassifier,
+    partial_fit,
+    roc_auc_score,
+)
 from rocmax.backends.dask import shards as shards_module  # noqa: E402
+from rocmax.backends.dask.cluster import Cluster  # noqa: E402
 from rocmax.backends.dask.shards import DaskShards, moves  # noqa: E402
 from rocmax.data import DataError  # noqa: E402
+from rocmax.workflow import fit_table  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -33,6 +41,14 @@ def shards_on_worker():
     from rocmax.backends.dask.worker import _SHARDS
 
     return len(_SHARDS)
+
+
+def wait_until_released(client):
+    """Fail if the workers keep shards for a minute."""
+    deadline = time.monotonic() + 60
+    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(client.run(shards_on_worker).values())
 
 
 def kill_one(cluster, delay=0.0):
@@ -117,10 +133,7 @@ def test_moves_of_partitions():
 
 def test_rows_are_released_after_a_fit(client, files):
     DaskAUCClassifier().fit(*files)
-    deadline = time.monotonic() + 20
-    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.run(shards_on_worker).values())
+    wait_until_released(client)
 
 
 def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch):
@@ -133,6 +146,7 @@ def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch
     with pytest.raises(AttributeError, match="no_such_request") as caught:
         DaskAUCClassifier().fit(*files)
     assert "The worker is tcp://" in "".join(caught.value.__notes__)
+    wait_until_released(client)
 
 
 DRIVER = """
@@ -176,10 +190,7 @@ def test_a_killed_driver_continues_from_its_checkpoint(client, cluster, rows, fi
     assert resumed.n_iter_ < uninterrupted.n_iter_
     assert not (tmp_path / "fit.npz").exists()
     # The workers have dropped the rows of the killed driver.
-    deadline = time.monotonic() + 60
-    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not any(client.run(shards_on_worker).values())
+    wait_until_released(client)
 
 
 @pytest.mark.parametrize(
@@ -268,10 +279,54 @@ def test_no_worker_is_an_error_after_the_timeout(files):
                 DaskAUCClassifier(client=empty, timeout=0.5).fit(*files)
 
 
-def test_paused_workers_are_an_error(files):
-    def pause(dask_worker):
-        dask_worker.status = distributed.core.Status.paused
+def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr("rocmax.workflow.on_cluster._TIMEOUT", 0.5)
+    pandas.DataFrame({"a": [0.0, 1.0], "y": [0, 1]}).to_parquet(tmp_path / "a.parquet")
+    X, y = files
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+        dask.config.set(scheduler=empty),
+    ):
+        calls = (
+            lambda: roc_auc_score(y, X[:, 0], timeout=0.5),
+            lambda: partial_fit(PSAMClassifier(), X, y, [False, True], timeout=0.5),
+            lambda: fit_table(tmp_path / "a.parquet", target="y", model="linear", tune=False, dask=empty),
+        )
+        for call in calls:
+            with pytest.raises(RuntimeError, match=r"at least one worker; got none for 0.5 s. Start workers") as caught:
+                call()
+            assert "checkpoint" not in str(caught.value)
 
+
+def test_workers_that_are_lost_or_paused_during_a_measure(files, monkeypatch):
+    X, y = files
+    options = {"n_workers": 1, "processes": False, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        dask.config.set(scheduler=client),
+    ):
+        client.run(pause)
+        with pytest.raises(RuntimeError, match="workers must run the tasks; got no worker with a running task for 1 s"):
+            roc_auc_score(y, X[:, 0], timeout=1)
+        gather = Cluster.gather
+
+        def losing(self, futures):
+            cluster.scale(0)
+            return gather(self, futures)
+
+        monkeypatch.setattr(Cluster, "gather", losing)
+        with pytest.raises(RuntimeError, match=r"the cluster must have at least one worker; got none for 0.5 s"):
+            roc_auc_score(y, X[:, 0], timeout=0.5)
+
+
+def pause(dask_worker):
+    dask_worker.status = distributed.core.Status.paused
+
+
+def test_paused_workers_are_an_error(files):
     # Without a limit, the worker does not check its memory and stays paused.
     options = {"n_workers": 1, "processes": False, "memory_limit": 0}
     with (

@@ -15,8 +15,15 @@ import pytest
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402  # after the check that dask is there
 
-from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier  # noqa: E402
+from rocmax import PSAMClassifier  # noqa: E402
+from rocmax.backends.dask import (  # noqa: E402
+    DaskAUCClassifier,
+    DaskPartialAUCClassifier,
+    partial_fit,
+    roc_auc_score,
+)
 from rocmax.backends.dask import cluster as cluster_module  # noqa: E402
 from rocmax.backends.dask.cluster import Heartbeats  # noqa: E402
 from rocmax.backends.dask.shards import DaskShards  # noqa: E402
@@ -77,6 +84,14 @@ def freeze_in_round(monkeypatch, number, pids):
     return stopped
 
 
+def measure(X, y, **given):
+    return roc_auc_score(y, X[:, 0], **given).value
+
+
+def stream(X, y, **given):
+    return partial_fit(PSAMClassifier(random_state=0), X, y, [False, True], **given).coef_
+
+
 def test_a_worker_without_the_package_is_named(files, tmp_path):
     preload = tmp_path / "without.py"
     preload.write_text(WITHOUT)
@@ -119,6 +134,21 @@ def test_a_worker_frozen_while_it_loads_a_partition(slow_rows):
         timer.join()
         expected = DaskAUCClassifier(client=client).fit(*slow_rows)
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+@pytest.mark.parametrize("call", [measure, stream], ids=["measure", "stream"])
+def test_measures_and_streams_go_on_without_a_frozen_worker(rows, slow_rows, monkeypatch, call):
+    monkeypatch.setattr(cluster_module, "_SHORTEST_SILENCE", 4.0)
+    with scheduler(1) as client, worker_process(client) as (process, address), dask.config.set(scheduler=client):
+        timer = threading.Timer(0.7, os.kill, (process.pid, signal.SIGSTOP))
+        timer.start()
+        with pytest.warns(RuntimeWarning, match=f"from the worker {address}"):
+            found = call(*slow_rows, timeout=3.0)
+        timer.join()
+    with dask.config.set(scheduler="synchronous"):
+        X, y = rows
+        expected = call(da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_an_only_worker_that_is_frozen_is_named_in_the_error(files, monkeypatch):

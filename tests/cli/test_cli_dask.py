@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from rocmax.data import DataError
 from rocmax.workflow import fit_table, load_model, predict
 
 pd = pytest.importorskip("pandas")
@@ -103,21 +104,64 @@ def test_other_files_and_schedulers(address, tmp_path):
     assert "--dask requires parquet files" in " ".join(done.output.replace("│", " ").split())
 
 
-@pytest.mark.parametrize("bad", ["a column is missing", "a label is missing"])
-def test_a_bad_partition_is_named(address, tmp_path, bad):
+def write_three(folder, change):
+    """Write three files, the second one with a change; return the options of a fit."""
     for i in range(3):
         table = payments(500, seed=i).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
-        if i == 1 and bad == "a column is missing":
-            table = table.drop(columns="age")
-        elif i == 1:
-            table.loc[7, "label"] = None
-        table.to_parquet(tmp_path / f"part{i}.parquet")
-    options = {"target": "label", "positive": "yes", "model": "linear", "tune": False, "dask": address}
-    with pytest.raises(ValueError, match="partition 1"):
-        fit_table(tmp_path / "*.parquet", **options)
-    if bad == "a label is missing":
-        model = fit_table(tmp_path / "*.parquet", **options, skip_unlabelled=True)
-        assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
+        (change(table) if i == 1 else table).to_parquet(folder / f"part{i}.parquet")
+    return {"target": "label", "positive": "yes", "model": "linear", "tune": False}
+
+
+def test_a_partition_without_a_label_is_named(address, tmp_path):
+    options = write_three(tmp_path, lambda table: table.assign(label=table["label"].where(table.index != 7)))
+    with pytest.raises(ValueError, match="partition 1 must have a label in each row"):
+        fit_table(tmp_path / "*.parquet", **options, dask=address)
+    model = fit_table(tmp_path / "*.parquet", **options, dask=address, skip_unlabelled=True)
+    assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda table: table.drop(columns="age"),
+            r"part1.parquet must have the columns of .*part0.parquet; got no .*age",
+        ),
+        (lambda table: table.assign(extra=1), r"part1.parquet must have the columns of .*; got the column 'extra'"),
+        (lambda table: table.assign(age="old"), r"column 'age' of .*part1.parquet must have numbers, .*; got text"),
+    ],
+)
+def test_a_file_with_other_columns_is_named(address, tmp_path, change, message):
+    options = write_three(tmp_path, change)
+    with pytest.raises(DataError, match=message):
+        fit_table(tmp_path / "*.parquet", **options, dask=address)
+
+
+def test_files_that_do_not_exist_or_are_not_parquet(address, tmp_path):
+    options = {"target": "label", "model": "linear", "tune": False, "dask": address}
+    with pytest.raises(DataError, match=r"no file matches .*no\*.parquet"):
+        fit_table(tmp_path / "no*.parquet", **options)
+    with pytest.raises(DataError, match=r"no.parquet does not exist"):
+        fit_table(tmp_path / "no.parquet", **options)
+    (tmp_path / "bad.parquet").write_text("something else")
+    with pytest.raises(DataError, match=r"bad.parquet cannot be read: ArrowInvalid"):
+        fit_table(tmp_path / "bad.parquet", **options)
+
+
+def test_columns_without_values_and_directories(address, tmp_path):
+    folder = tmp_path / "data.parquet"
+    folder.mkdir()
+    options = write_three(folder, lambda table: table.assign(age=None, amount=np.arange(500)))
+    model = fit_table(folder, **options, dask=address)
+    assert model.facts["features"]["age"] == "number"
+
+
+@pytest.mark.parametrize("scheduler", ["nonsense", "foo://x:1", "tcp://localhost"])
+def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
+    """Such a client writes a traceback when it is deleted."""
+    monkeypatch.setattr(distributed.Client, "__init__", lambda *_, **__: pytest.fail("there must be no client"))
+    with pytest.raises(OSError, match=f"the scheduler {scheduler} must be reachable; (missing|unknown)"):
+        fit_table(folder / "*.parquet", target="label", model="linear", tune=False, dask=scheduler)
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):

@@ -177,3 +177,14 @@ def test_vectors_are_dropped():
         scores = scores + 0.5 * operator.matvec(np.ones(X.shape[1]))
     operator.space.ask((), "counts")
     assert len(made[0]._vectors) <= 3
+
+
+def test_scores_in_a_range_are_distinct():
+    X = np.repeat([[0.0], [1.0], [1.0], [2.0], [3.0]], 40, axis=0)
+    y, weight = np.tile([True, False, False, False], 50), np.tile([1.0, 2.0], 100)
+    operator, _ = shards(X, y, weight)
+    scores = operator.matvec(np.ones(1))
+    ((values, positive, sums),) = operator.space.ask(list(scores.terms), "between", scores.requested, 0.5, 2.5)
+    assert values.tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert positive.tolist() == [False, False, True, True]
+    assert sums.tolist() == [100.0, 50.0, 20.0, 10.0]

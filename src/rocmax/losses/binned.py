@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._typing import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
-from rocmax.losses.bins import MAX_BINS, Bind, Bins, Cells, ScoreGrid, row_coefficients
+from rocmax.losses.bins import MAX_BINS, Bind, Bins, Cells, ScoreGrid, check_bins, row_coefficients
 
 # A subsample has more rows near the window: the highest-scored negatives of this multiple of its weight.
 _BEYOND = 3.0
@@ -63,8 +63,7 @@ class Binned(Loss):
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss) or not self.loss.shift_invariant:
             raise ValueError(f"loss must be a shift-invariant loss; got {self.loss!r}")
-        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, int) or not 1 <= self.n_bins <= MAX_BINS:
-            raise ValueError(f"n_bins must be an integer from 1 to {MAX_BINS}; got {self.n_bins!r}")
+        check_bins(self.n_bins)
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundBinned:
         """Bind the loss to labels and weights."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -296,6 +297,12 @@ class Bins:
         """Return an upper bound of a convex loss at the scores; ``bind`` as in :meth:`minorant`."""
         scores, positive, weight = self.spread()
         return _evaluated(bind(positive, weight), scores, 0.0)[0]
+
+
+def check_bins(n_bins: Any) -> None:
+    """Raise ValueError if a number of bins is not an integer in the allowed range."""
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or not 1 <= n_bins <= MAX_BINS:
+        raise ValueError(f"n_bins must be an integer from 1 to {MAX_BINS}; got {n_bins!r}")
 
 
 def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = None) -> Array:

@@ -58,6 +58,15 @@ class RankedRows(NamedTuple):
         return Blocks(sums[: self.n_blocks], sums[self.n_blocks :])
 
 
+def distinct_scores(scores: Array, weight: Array | None = None) -> tuple[Array, Array]:
+    """Return the distinct scores in ascending order and the sums of their weights, or the numbers of their rows."""
+    if weight is None:
+        values, counts = np.unique(scores, return_counts=True)
+        return values, counts.astype(np.float64)
+    values, place = np.unique(scores, return_inverse=True)
+    return values, np.bincount(place, weight, values.size).astype(np.float64, copy=False)
+
+
 def rank_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, pos_label: object = None
 ) -> RankedRows:

@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 
 from rocmax._typing import Array, Index
 from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax.metrics.curve import distinct_scores
 from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
 
 # Rows whose scores are processed at a time.
@@ -240,7 +241,7 @@ class Shard:
     def between(
         self, terms: Sequence[tuple[int, float]], low: float, high: float
     ) -> tuple[Array, NDArray[np.bool_], Array]:
-        """Return score, label and weight of the rows with scores from ``low`` to ``high``."""
+        """Return the distinct scores from ``low`` to ``high`` in each class, with label and weight."""
         found = []
         for rows in self._blocks():
             s = self._scores(terms, rows)
@@ -250,8 +251,12 @@ class Shard:
             found.append((s[inside], self._positive[rows][inside], share))
         if not found:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
-        scores, positive, shares = zip(*found, strict=True)
-        return np.concatenate(scores), np.concatenate(positive), np.concatenate(shares)
+        scores, positive, weight = (np.concatenate(column) for column in zip(*found, strict=True))
+        (negatives, negative_weight), (positives, positive_weight) = (
+            distinct_scores(scores[rows], weight[rows]) for rows in (~positive, positive)
+        )
+        label = np.repeat([False, True], [negatives.size, positives.size])
+        return np.append(negatives, positives), label, np.append(negative_weight, positive_weight)
 
     def logistic(self, v: Array, shift: float) -> tuple[float, Array, float]:
         """Return the sum of logistic losses of ``X @ v + shift`` and its gradient, in one pass over the rows."""

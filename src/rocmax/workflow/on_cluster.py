@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -17,7 +16,9 @@ from rocmax._packages import need
 from rocmax._progress import stage
 from rocmax._typing import Index
 from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.backends.dask.tasks import Tasks
 from rocmax.data import DataError
+from rocmax.workflow.cluster_files import cluster_table
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.evidence import row_notes
 from rocmax.workflow.fitting import Fitted, check_enough, evaluated, with_threshold
@@ -30,6 +31,8 @@ from rocmax.workflow.target import known_labels
 
 # Rows of each kind, training and held-out, that are fetched.
 _FETCHED = 100_000
+# Seconds for which workers are awaited.
+_TIMEOUT = 60.0
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -100,11 +103,12 @@ class _Read(NamedTuple):
 
 def _read(client: Any, files: Any, settings: FitSettings, options: dict[str, Any]) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
-    table = _table(files)
-    counts = _label_counts(client, table, options)
+    tasks = Tasks(_TIMEOUT, client)
+    table = cluster_table(tasks, files)
+    counts = _label_counts(tasks, table, options)
     if options["reading"].skip_unlabelled:
         table = table.dropna(subset=[options["target"]])
-    train, sample, held = _split(client, table, settings, int(counts.sum()))
+    train, sample, held = _split(tasks, table, settings, int(counts.sum()))
     training = read_training(need("pandas").concat([sample, held], ignore_index=True), **options)
     target, test = training.target, np.arange(len(sample), len(sample) + len(held))
     # Also raises an error for labels that the samples do not have.
@@ -135,6 +139,7 @@ def _client(scheduler: Any) -> Iterator[Any]:
         yield scheduler
         return
     try:
+        _check_address(scheduler, distributed.comm)
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise OSError(f"the scheduler {scheduler} must be reachable; {error}") from error
@@ -142,28 +147,22 @@ def _client(scheduler: Any) -> Iterator[Any]:
         yield client
 
 
-def _table(files: Any) -> Any:
-    """Return the files as a dask DataFrame."""
-    need("dask")
-    given = files if isinstance(files, list | tuple) else [files]
-    # The two slashes of an address become one in a Path.
-    names = [re.sub(r"^(\w{2,}):/(?!/)", r"\1://", str(name)) for name in given]
-    for name in names:
-        if not name.endswith((".parquet", ".pq")):
-            raise ParameterError(Message(Parameter("dask"), f" requires parquet files; got {name}"))
-    return importlib.import_module("dask.dataframe").read_parquet(names)
+def _check_address(scheduler: Any, comm: Any) -> None:
+    """Raise ValueError for a bad address: a client of one writes a traceback when it is deleted."""
+    if isinstance(scheduler, str) and comm.parse_address(scheduler)[0] not in ("inproc", "ucx"):
+        comm.get_address_host_port(scheduler)
 
 
-def _label_counts(client: Any, table: Any, options: dict[str, Any]) -> Any:
+def _label_counts(tasks: Tasks, table: Any, options: dict[str, Any]) -> Any:
     """Return the number of rows of each label; raise DataError if labels are missing."""
     target = options["target"]
     if target not in table.columns:
         raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
-    (counts,) = _computed(client, table, table[target].value_counts(dropna=False))
+    (counts,) = _computed(tasks, table, table[target].value_counts(dropna=False))
     missing = counts.index.isna()
     if missing.any() and not options["reading"].skip_unlabelled:
         parts = table[[target]].to_delayed()
-        sums = client.gather(client.compute([need("dask").delayed(_count_missing)(part) for part in parts]))
+        sums = _computed(tasks, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
         first = int(np.flatnonzero(sums)[0])
         skip = Parameter("skip_unlabelled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
@@ -171,26 +170,18 @@ def _label_counts(client: Any, table: Any, options: dict[str, Any]) -> Any:
     return counts[~missing]
 
 
-def _split(client: Any, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
+def _split(tasks: Tasks, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
     """Return the training rows, a sample of them, and the held-out rows."""
     share = min(settings.test_size, _FETCHED / max(n_rows, 1))
     train, held = table.random_split([1 - share, share], random_state=settings.seed)
     rest = max(n_rows * (1 - share), 1.0)
     sample = train.sample(frac=min(1.0, _FETCHED / rest), random_state=settings.seed)
-    return train, *_computed(client, table, sample, held)
+    return train, *_computed(tasks, table, sample, held)
 
 
-def _computed(client: Any, table: Any, *collections: Any) -> Any:
+def _computed(tasks: Tasks, table: Any, *collections: Any) -> Any:
     """Return the values of collections; if this fails, raise an error that names the first bad partition."""
-    try:
-        return client.gather(client.compute(collections))
-    except Exception:
-        futures = client.compute([need("dask").delayed(len)(part) for part in table.to_delayed()])
-        for number, future in enumerate(futures):
-            error = future.exception()
-            if error is not None:
-                raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
-        raise
+    return tasks.compute(collections, table.to_delayed())
 
 
 def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
@@ -213,7 +204,8 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False, "pos_label": training.target.positive}
+    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": _TIMEOUT}
+    common["pos_label"] = training.target.positive
     if settings.window == WHOLE and settings.min_tpr == 0:
         model: Any = DaskAUCClassifier(**common)
     else:

@@ -22,6 +22,7 @@ from rocmax.data import RowStore
 from rocmax.data.disk import DiskArray
 from rocmax.estimators.linear import files
 from rocmax.measures import PartialAUCMeasure
+from rocmax.sharded.vectors import Space
 
 MODELS = {
     "auc": AUCClassifier(C=10.0),
@@ -95,6 +96,30 @@ def test_corners_of_both_rates(rows, name):
     measure = PartialAUCMeasure(model.min_fpr, model.max_fpr, model.min_tpr)
     threshold = measure.threshold(scores, positive, np.ones(len(X)))
     np.testing.assert_array_equal(found.predict(X) == "fraud", scores > threshold)
+
+
+@pytest.mark.parametrize("digits", [None, 1, 0], ids=["distinct", "few ties", "many ties"])
+def test_the_threshold_is_exact_if_few_scores_may_be_fetched(tmp_path, monkeypatch, digits):
+    X, positive = overlapping_rows(4000)
+    X = X[:, :1] if digits is None else np.round(X[:, :1], digits)
+    np.save(tmp_path / "X.npy", X)
+    asked, ask = [], Space.ask
+
+    def watched(self, recipes, method, *args):
+        answers = ask(self, recipes, method, *args)
+        if method == "between":
+            asked.append(sum(answer[0].size for answer in answers))
+        return answers
+
+    monkeypatch.setattr(Space, "ask", watched)
+    monkeypatch.setattr("rocmax.estimators.linear.sharded._FETCHED", 1)
+    found = PartialAUCClassifier(0.0, 0.2).fit_files(RowStore(tmp_path / "X.npy", positive))
+    scores = X @ found.coef_[0]
+    threshold = PartialAUCMeasure(0.0, 0.2).threshold(scores, positive, np.ones(len(X)))
+    np.testing.assert_array_equal(found.predict(X), scores > threshold)
+    # One score of each class, as the others are farther away than the bins of a finer histogram.
+    assert asked
+    assert max(asked) <= 4
 
 
 def test_without_standardized_features(rows):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import deepcopy
+from functools import reduce
 from typing import Any, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
@@ -17,7 +19,7 @@ from rocmax._typing import Array
 from rocmax._validate import check_number, positive_index
 from rocmax.backends.dask.cluster import Cluster
 from rocmax.backends.dask.metrics import partial_auc_score
-from rocmax.backends.dask.partitions import pieces, warn_if_lost
+from rocmax.backends.dask.partitions import LabelSet, pieces, warn_if_lost
 from rocmax.backends.dask.shards import DaskShards
 from rocmax.backends.dask.worker import PartFacts
 from rocmax.data import DataError
@@ -51,6 +53,17 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     def _limits(self) -> dict[str, Any]:
         """Return the ranges of false-positive and true-positive rates, as parameters of a measure."""
 
+    def __sklearn_clone__(self) -> Self:
+        parameters = {name: clone(value, safe=False) for name, value in self._parameters().items()}
+        copied = type(self)(client=self.client, **parameters)
+        if hasattr(self, "_metadata_request"):
+            copied._metadata_request = deepcopy(self._metadata_request)
+        return copied
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client belongs to its process.
+        return {**super().__getstate__(), "client": None}
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on the workers.
 
@@ -75,7 +88,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_number("timeout", self.timeout, above=0.0)
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._settings())
         parts = pieces(X, y, sample_weight)
-        cluster = Cluster(self._client(), self.timeout)
+        cluster = Cluster(self._client(), self.timeout, "; with checkpoint, the next fit continues")
         warn_if_lost(cluster.client, X, y, sample_weight)
         shards = DaskShards(cluster, parts)
         try:
@@ -86,7 +99,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             shards.close()
         for name in _fitted(self):
             delattr(self, name)
-        if names is not None:
+        if names is not None and all(isinstance(name, str) for name in names):
             local.feature_names_in_ = np.array(names, dtype=object)
         for name, value in _fitted(local).items():
             setattr(self, name, value)
@@ -158,7 +171,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """
         decision = self.decision_function(X)
         index = positive_index(self.classes_, self.pos_label)
-        where = {} if self.client is None else {"scheduler": self.client}
+        where = {} if self.client is None else {"scheduler": self._client()}
         with need("dask").config.set(**where):
             found = partial_auc_score(
                 y,
@@ -166,6 +179,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
                 **self._limits(),
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],
+                timeout=self.timeout,
             )
         return found.value
 
@@ -183,17 +197,27 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     def _local(self) -> Any:
         return self._plain(**{name: value for name, value in self.get_params().items() if name not in _OWN})
 
+    def _parameters(self) -> dict[str, Any]:
+        """Return all parameters but the client."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name != "client"}
+
     def _settings(self) -> str:
         """Return a description of the parameters that determine the result."""
-        ignored = ("client", "checkpoint", "timeout", "verbose", "max_iter")
-        settings = {name: value for name, value in self.get_params().items() if name not in ignored}
+        ignored = ("checkpoint", "timeout", "verbose", "max_iter")
+        settings = {name: value for name, value in self._parameters().items() if name not in ignored}
         return f"{type(self).__name__} {joblib.hash(settings)}"
 
     def _client(self) -> Any:
-        if self.client is not None:
+        distributed = need("distributed")
+        if isinstance(self.client, distributed.Client):
             return self.client
+        if self.client is not None:
+            raise TypeError(
+                f"client must be a distributed.Client or None; got {self.client!r}. For the address of a scheduler, "
+                "pass distributed.Client(address)"
+            )
         try:
-            return need("distributed").default_client()
+            return distributed.default_client()
         except ValueError as error:
             raise ValueError(
                 "client must be a distributed.Client, or one must have been created; got None and no current client"
@@ -205,13 +229,13 @@ def _fitted(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[ShardedSet, list[str] | None]:
+def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[ShardedSet, list[Any] | None]:
     """Check that the partitions belong together, and make the training set and the names of the features."""
     facts = shards.facts()
     first = next((fact for fact in facts if fact.shape[0]), facts[0])
     for fact in facts:
         _check_columns(fact, first)
-    classes = np.unique(np.concatenate([fact.labels for fact in facts if fact.labels.size] or [np.empty(0)]))
+    classes = reduce(LabelSet.joined, (LabelSet(fact.number, fact.labels) for fact in facts)).labels
     index = positive_index(classes, pos_label)
     ends = np.cumsum([0, *(fact.shape[0] for fact in facts)])
     shards.prepare(classes[index], {fact.number: int(end) for fact, end in zip(facts, ends, strict=False)})

@@ -6,10 +6,12 @@ import asyncio
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 import numpy as np
+
+from rocmax.data import DataError
 
 # Seconds between two checks whether the workers of a pending call are still there.
 _CHECK = 1.0
@@ -37,17 +39,19 @@ class Cluster:
     timeout : float
         Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a
         worker without heartbeats is given up.
+    advice : str, default=""
+        What else a user can do without workers; the end of the error.
     """
 
-    def __init__(self, client: Any, timeout: float) -> None:
+    def __init__(self, client: Any, timeout: float, advice: str = "") -> None:
         if client.asynchronous:
             raise ValueError("client must be a synchronous distributed.Client; got one with asynchronous=True")
-        self.client, self.timeout = client, timeout
+        self.client, self.timeout, self._advice = client, timeout, advice
         self._heartbeats, self._given_up = Heartbeats(), list[str]()
 
     def workers(self) -> list[str]:
         """Return the addresses of the workers; wait if there is none."""
-        patience = Patience(self.timeout, _no_worker(self.timeout, self._given_up))
+        patience = Patience(self.timeout, _no_worker(self.timeout, self._given_up) + self._advice)
         while not (found := self.listed()):
             patience.check(False)
             time.sleep(0.1)
@@ -77,6 +81,20 @@ class Cluster:
         """Call a function with other arguments on each worker; return the answers of those that are not lost."""
         return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
 
+    def gather(self, futures: list[Any]) -> Any:
+        """Wait for tasks, and return their results or raise the error of one of them."""
+        patience = Patience(self.timeout, no_progress("run the tasks", self.timeout))
+        call = self.client.gather(futures, asynchronous=True)
+        pending = asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
+        try:
+            while not wait([pending], timeout=_CHECK).done:
+                self.give_up_frozen()
+                self.workers()
+                patience.check(all(future.done() for future in futures) or self.working())
+            return pending.result()
+        finally:
+            pending.cancel()
+
     def check_packages(self, workers: Iterable[str]) -> None:
         """Raise ImportError if a worker does not have this package, or a package that it needs."""
         workers = list(workers)
@@ -102,8 +120,7 @@ class Cluster:
         self._given_up += frozen
         warnings.warn(
             f"no heartbeat for {limit:g} s from the worker{'s' if len(frozen) > 1 else ''} {', '.join(frozen)}: the "
-            "fit goes on without, and the partitions are loaded again elsewhere. If a worker is only busy, raise "
-            "timeout",
+            "others go on without, and load the partitions again. If a worker is only busy, raise timeout",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -159,8 +176,7 @@ class Cluster:
 
     def _no_scheduler(self) -> RuntimeError:
         return RuntimeError(
-            f"the scheduler must be reachable; {self.client.scheduler.address} does not answer. With checkpoint, the "
-            "next fit continues"
+            f"the scheduler must be reachable; {self.client.scheduler.address} does not answer{self._advice}"
         )
 
 
@@ -224,6 +240,28 @@ class Heartbeats:
 def _no_worker(seconds: float, given_up: list[str]) -> str:
     lost = f", after {', '.join(given_up)} had stopped to send heartbeats" if given_up else ""
     return (
-        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise "
-        "timeout; with checkpoint, the next fit continues"
+        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise timeout"
     )
+
+
+def no_progress(work: str, seconds: float) -> str:
+    """Return the message if no worker runs a task for some time."""
+    return (
+        f"workers must {work}; got no worker with a running task for {seconds:g} s. Workers are paused if "
+        "their memory is not sufficient: add workers or memory"
+    )
+
+
+def raise_error(number: int, future: Any) -> None:
+    """Raise the error of a task that loads a partition, if there is one."""
+    if future.status == "cancelled":
+        raise DataError(
+            f"partition {number} cannot be read again: its data were in the memory of a worker that was lost. Pass a "
+            "collection that reads its partitions from files"
+        )
+    if future.status != "error":
+        return
+    error = future.exception()
+    if isinstance(error, DataError):
+        raise error
+    raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error

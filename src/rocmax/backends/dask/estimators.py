@@ -20,7 +20,7 @@ class DaskAUCClassifier(DaskLinear):
     loss : {"hinge"}, default="hinge"
         Loss on the pairs of a positive and a negative.
     client : distributed.Client, default=None
-        Client of the cluster. None uses the current client.
+        Client of the cluster. None uses the current client. A clone has the same client, and a pickle has none.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights, as for :class:`~rocmax.AUCClassifier`.
     C : float, default=1.0
@@ -145,7 +145,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         Lower end of the range of true-positive rates, at least 0 and below 1, as for
         :class:`~rocmax.PartialAUCClassifier`.
     client : distributed.Client, default=None
-        Client of the cluster. None uses the current client.
+        Client of the cluster. None uses the current client. A clone has the same client, and a pickle has none.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights, as for :class:`~rocmax.PartialAUCClassifier`.
     C : float, default=1.0

@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rocmax._packages import need
 from rocmax._typing import Array
-from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_rate, check_window
-from rocmax.backends.dask.partitions import split
-from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax.backends.dask.cells import Cells, ScoreCells
 from rocmax.metrics.curve import DUST
-
-# Rows that the driver fetches at a time for an exact value.
-_FETCHED = 1_000_000
 
 
 class Estimate(NamedTuple):
@@ -41,8 +34,12 @@ def roc_auc_score(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Area under the ROC curve of scores in a dask collection.
+
+    Each partition is read once. Its distinct scores and their weights stay in the memory of the workers, or of this
+    process without a cluster, until the value is known.
 
     Parameters
     ----------
@@ -57,8 +54,12 @@ def roc_auc_score(
     n_bins : int, default=8192
         Number of bins of the histogram for each class.
     exact : bool, default=True
-        Whether the rows of bins with both classes are fetched, at most a million at a time, for the exact value. If
-        False, the value is that with ties within bins, and ``error`` bounds its difference from the exact value.
+        Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
+        value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
+        bounds its difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -74,7 +75,13 @@ def roc_auc_score(
     Estimate(value=0.75, error=0.0)
     """
     return partial_auc_score(
-        y_true, y_score, sample_weight=sample_weight, pos_label=pos_label, n_bins=n_bins, exact=exact
+        y_true,
+        y_score,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        n_bins=n_bins,
+        exact=exact,
+        timeout=timeout,
     )
 
 
@@ -89,6 +96,7 @@ def partial_auc_score(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Area under the ROC curve between two false-positive rates, divided by the width of the range.
 
@@ -113,8 +121,12 @@ def partial_auc_score(
     n_bins : int, default=8192
         Number of bins of the histogram for each class.
     exact : bool, default=True
-        Whether the rows of bins with both classes are fetched, at most a million at a time, for the exact value. If
-        False, the value is that with ties within bins, and ``error`` bounds its difference from the exact value.
+        Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
+        value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
+        bounds its difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -131,29 +143,19 @@ def partial_auc_score(
     """
     check_window(min_fpr, max_fpr, any_width=True)
     check_floor(min_tpr)
-    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
-    negative, positive = found.weights()
-    n, m = float(negative.sum()), float(positive.sum())
-    low, high = n * min_fpr, n * max_fpr
+    scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
+    low, high = scores.n * min_fpr, scores.n * max_fpr
     # The area above the lower end of the range of true-positive rates.
-    fp, tp = np.cumsum(negative) - negative, np.cumsum(positive) - positive - m * min_tpr
-    tied = _areas(fp, tp, negative, positive, low, high)
-    width = np.clip(fp + negative, low, high) - np.clip(fp, low, high)
-    scale = m * (1.0 - min_tpr) * (high - low)
-    if not exact:
-        # The curve of a bin lies inside a rectangle above its first point.
-        least, largest = (width * np.maximum(height, 0.0) for height in (tp, tp + positive))
-        error = np.maximum(tied - least, largest - tied)
-        return Estimate(float(tied.sum()) / scale, float(error.sum()) / scale)
-    area = float(tied.sum())
-    for cells in found.batches(np.flatnonzero((width > 0) & (positive > 0) & (tp + positive > 0))):
-        cell, neg, pos = found.blocks(cells)
-        # Blocks of one bin start at the corner of the bin.
-        first = np.searchsorted(cell, cell)
-        x, y = (np.cumsum(values) - values for values in (neg, pos))
-        x, y = fp[cell] + x - x[first], tp[cell] + y - y[first]
-        area += float(_areas(x, y, neg, pos, low, high).sum() - tied[cells].sum())
-    return Estimate(area / scale, 0.0)
+    cells = scores.cells._replace(tp=scores.cells.tp - scores.m * min_tpr)
+    scale = scores.m * (1.0 - min_tpr) * (high - low)
+    if exact:
+        return Estimate(_area(scores, cells, low, high) / scale, 0.0)
+    tied = _areas(cells.fp, cells.tp, cells.negative, cells.positive, low, high)
+    # The curve of a cell lies inside a rectangle above its first point, and a cell with one score is a straight line.
+    width = np.where(cells.low < cells.high, _width(cells, low, high), 0.0)
+    least, largest = (width * np.maximum(height, 0.0) for height in (cells.tp, cells.tp + cells.positive))
+    error = np.where(width > 0, np.maximum(tied - least, largest - tied), 0.0)
+    return Estimate(float(tied.sum()) / scale, float(error.sum()) / scale)
 
 
 def tpr_at_fpr(
@@ -165,6 +167,7 @@ def tpr_at_fpr(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Largest true-positive rate of a threshold whose false-positive rate is at most ``max_fpr``.
 
@@ -185,8 +188,10 @@ def tpr_at_fpr(
     n_bins : int, default=8192
         Number of bins of the histogram for each class.
     exact : bool, default=True
-        Whether the rows of the bin with the threshold are fetched for the exact value. If False, ``error`` bounds the
-        difference from the exact value.
+        Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
+        fetched for the exact value. If False, ``error`` bounds the difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited, as in :func:`partial_auc_score`.
 
     Returns
     -------
@@ -202,21 +207,18 @@ def tpr_at_fpr(
     Estimate(value=0.5, error=0.0)
     """
     check_rate("max_fpr", max_fpr)
-    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
-    negative, positive = found.weights()
-    n, m = float(negative.sum()), float(positive.sum())
-    allowed = n * max_fpr * (1 + DUST)
-    fp = np.cumsum(negative)
-    cell = int(np.searchsorted(fp, allowed, side="right"))
-    reached = float(positive[:cell].sum()) / m
-    if cell == fp.size:
-        return Estimate(reached, 0.0)
-    if not exact:
-        error = float(positive[cell]) / m
-        return Estimate(reached, error)
-    _, neg, pos = found.blocks(np.array([cell]))
-    below = fp[cell] - negative[cell] + np.cumsum(neg) <= allowed
-    return Estimate(reached + float(pos[below].sum()) / m, 0.0)
+    scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
+    allowed = scores.n * max_fpr * (1 + DUST)
+    cells = scores.cells
+    while True:
+        cell = int(np.searchsorted(cells.fp + cells.negative, allowed, side="right"))
+        if cell == cells.fp.size:
+            return Estimate(float(cells.tp[-1] + cells.positive[-1]) / scores.m, 0.0)
+        within = cells.low[cell] < cells.high[cell]
+        if not (exact and within):
+            error = float(cells.positive[cell]) / scores.m if within else 0.0
+            return Estimate(float(cells.tp[cell]) / scores.m, error)
+        cells = next(scores.parts_of(cells.take([cell])))
 
 
 def fpr_at_tpr(
@@ -228,6 +230,7 @@ def fpr_at_tpr(
     pos_label: Any = None,
     n_bins: int = 8192,
     exact: bool = True,
+    timeout: float = 60.0,
 ) -> Estimate:
     """Smallest false-positive rate of a threshold whose true-positive rate is at least ``min_tpr``; lower is better.
 
@@ -248,8 +251,10 @@ def fpr_at_tpr(
     n_bins : int, default=8192
         Number of bins of the histogram for each class.
     exact : bool, default=True
-        Whether the rows of the bin with the threshold are fetched for the exact value. If False, ``error`` bounds the
-        difference from the exact value.
+        Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
+        fetched for the exact value. If False, ``error`` bounds the difference from the exact value.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited, as in :func:`partial_auc_score`.
 
     Returns
     -------
@@ -265,86 +270,35 @@ def fpr_at_tpr(
     Estimate(value=0.5, error=0.0)
     """
     check_rate("min_tpr", min_tpr)
-    found = _Histogram(y_true, y_score, sample_weight, pos_label, n_bins)
-    negative, positive = found.weights()
-    n, m = float(negative.sum()), float(positive.sum())
-    required = m * min_tpr * (1 - DUST)
+    scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
+    required = scores.m * min_tpr * (1 - DUST)
     if required == 0:
         return Estimate(0.0, 0.0)
-    tp = np.cumsum(positive)
-    cell = int(np.searchsorted(tp, required))
-    before = float(negative[:cell].sum()) / n
-    if not exact:
-        return Estimate(before, float(negative[cell]) / n)
-    _, neg, pos = found.blocks(np.array([cell]))
-    last = int(np.searchsorted(tp[cell] - positive[cell] + np.cumsum(pos), required))
-    return Estimate(before + float(neg[: last + 1].sum()) / n, 0.0)
+    cells = scores.cells
+    while True:
+        # The sums of the parts of a cell can differ from its weight by rounding error.
+        cell = min(int(np.searchsorted(cells.tp + cells.positive, required)), cells.tp.size - 1)
+        before, inside = float(cells.fp[cell]) / scores.n, float(cells.negative[cell]) / scores.n
+        if cells.low[cell] == cells.high[cell]:
+            return Estimate(before + inside, 0.0)
+        if not exact:
+            return Estimate(before, inside)
+        cells = next(scores.parts_of(cells.take([cell])))
 
 
-class _Histogram:
-    """Histogram of scores in partitions, and their rows in some bins. Bins are numbered from the highest score."""
-
-    def __init__(self, y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> None:
-        dask = need("dask")
-        columns = y_score.to_frame() if hasattr(y_score, "to_frame") else y_score[:, None]
-        self._parts = split(columns, y_true, sample_weight)
-        facts = dask.compute(*(dask.delayed(_facts)(part) for part in self._parts))
-        classes = np.unique(np.concatenate([labels for labels, _, _ in facts if labels.size] or [np.empty(0)]))
-        self._positive = classes[positive_index(classes, pos_label)]
-        self.grid = ScoreGrid.covering(np.concatenate([sample for _, sample, _ in facts]), n_bins)
-        parts = dask.compute(*(dask.delayed(_bins)(part, self.grid, self._positive) for part in self._parts))
-        self.bins: Bins = sum(parts[1:], parts[0])
-        self._row_weight = float(self.bins.weight.sum()) / sum(size for _, _, size in facts)
-
-    def weights(self) -> tuple[Array, Array]:
-        """Return the weights of negatives and positives in each bin."""
-        n_bins = self.grid.n_bins
-        return self.bins.weight[:n_bins][::-1], self.bins.weight[n_bins:][::-1]
-
-    def batches(self, cells: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        """Divide bins so that their rows fit into memory."""
-        negative, positive = self.weights()
-        rows = (negative + positive)[cells] / self._row_weight
-        group = (np.cumsum(rows) // _FETCHED).astype(np.intp)
-        return [cells[group == g] for g in np.unique(group)]
-
-    def blocks(self, cells: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, Array]:
-        """Return bin, weight of negatives and weight of positives of each distinct score in some bins."""
-        dask = need("dask")
-        own = self.grid.n_bins - 1 - cells
-        parts = dask.compute(*(dask.delayed(_rows)(part, self.grid, own, self._positive) for part in self._parts))
-        score, label, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        values, place = np.unique(-score, return_inverse=True)
-        cell = self.grid.n_bins - 1 - self.grid.cells(-values, np.zeros(values.size, dtype=bool))
-        positive = np.bincount(place, weight * label, values.size).astype(np.float64)
-        return cell, np.bincount(place, weight * ~label, values.size).astype(np.float64), positive
+def _area(scores: ScoreCells, cells: Cells, low: float, high: float) -> float:
+    """Return the area below the curve in cells, exactly."""
+    tied = _areas(cells.fp, cells.tp, cells.negative, cells.positive, low, high)
+    matters = (_width(cells, low, high) > 0) & (cells.positive > 0) & (cells.tp + cells.positive > 0)
+    inexact = matters & (cells.low < cells.high)
+    parts = scores.parts_of(cells.take(inexact))
+    return float(tied[~inexact].sum()) + sum(_area(scores, part, low, high) for part in parts)
 
 
-def _facts(part: Any) -> tuple[NDArray[Any], Array, int]:
-    """Return the labels, and some of the scores with the smallest and the largest one."""
-    scores = _scores(part)
-    labels = np.unique(part.y if part.weight is None else part.y[part.weight > 0])
-    if not scores.size:
-        return labels, scores, 0
-    return labels, np.append(scores[:: max(1, scores.size // 512)], [scores.min(), scores.max()]), scores.size
-
-
-def _scores(part: Any) -> Array:
-    scores = np.asarray(part.X, dtype=np.float64)[:, 0]
-    if not np.isfinite(scores).all():
-        raise ValueError(f"partition {part.number}: y_score must be finite; got NaN or infinity")
-    return scores
-
-
-def _bins(part: Any, grid: ScoreGrid, positive: Any) -> Bins:
-    return Bins.count(grid, _scores(part), part.y == positive, part.weight)
-
-
-def _rows(part: Any, grid: ScoreGrid, cells: Any, positive: Any) -> tuple[Array, NDArray[np.bool_], Array]:
-    scores = _scores(part)
-    inside = np.isin(grid.cells(scores, np.zeros(scores.size, dtype=bool)), cells)
-    weight = np.ones(scores.size) if part.weight is None else part.weight
-    return scores[inside], (part.y == positive)[inside], weight[inside]
+def _width(cells: Cells, low: float, high: float) -> Array:
+    """Return the part of each cell inside a window of false positives."""
+    width: Array = np.clip(cells.fp + cells.negative, low, high) - np.clip(cells.fp, low, high)
+    return width
 
 
 def _areas(x: Array, y: Array, dx: Array, dy: Array, low: float, high: float) -> Array:

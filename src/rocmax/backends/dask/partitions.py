@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from scipy import sparse
 from rocmax._packages import need
 from rocmax._sparse import canonical_csr
 from rocmax.data import DataError
+
+# Types of labels, by the kind of their array.
+_TYPES = dict.fromkeys("biuf", "numbers") | {"U": "text", "T": "text", "S": "bytes"}
 
 
 class LoadedPart:
@@ -27,12 +30,12 @@ class LoadedPart:
         The labels.
     weight : ndarray, default=None
         The weights; None if all are 1.
-    names : list of str, default=None
-        Names of the columns.
+    names : list, default=None
+        Names of the columns of a frame.
     """
 
     def __init__(
-        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[str] | None
+        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[Any] | None
     ) -> None:
         self.number, self.X, self.y, self.weight, self.names = number, X, y, weight, names
         # The shard that a worker made of this partition and others: it lives as long as one of them.
@@ -67,12 +70,12 @@ def pieces(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, An
     sample_weight : dask Array or Series, default=None
         Weights, with the partitions of ``X``.
     """
-    rows, labels = _blocks("X", X, 2), _blocks("y", y, 1)
-    weights = [None] * len(rows) if sample_weight is None else _blocks("sample_weight", sample_weight, 1)
-    for name, blocks in (("y", labels), ("sample_weight", weights)):
-        if len(blocks) != len(rows):
-            raise ValueError(f"{name} must have the {len(rows)} partitions of X; got {len(blocks)}")
-    return list(zip(rows, labels, weights, strict=True))
+    return _aligned(("X", X, 2), ("y", y, 1), ("sample_weight", sample_weight, 1))
+
+
+def score_pieces(y_true: Any, y_score: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+    """Return delayed scores, labels and weights of each partition of dask Arrays or Series."""
+    return _aligned(("y_score", y_score, 1), ("y_true", y_true, 1), ("sample_weight", sample_weight, 1))
 
 
 def warn_if_lost(client: Any, *collections: Any) -> None:
@@ -109,7 +112,7 @@ def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
     """Check a partition and convert it to arrays; errors name the partition."""
     names = None
     if hasattr(X, "iloc"):
-        names, X = [str(name) for name in X.columns], _frame(number, X)
+        names, X = list(X.columns), _frame(number, X)
     elif sparse.issparse(X):
         X = canonical_csr(X)
     else:
@@ -118,17 +121,72 @@ def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
         raise DataError(
             f"partition {number}: X must be two-dimensional and numeric; got {X.ndim} dimensions, {X.dtype}"
         )
+    labels = checked_labels(number, "y", y, X.shape[0])
+    return LoadedPart(number, X, labels, checked_weight(number, weight, labels.size), names)
+
+
+def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
+    """Return the labels of a partition; raise DataError if one is missing, or if they cannot be compared."""
     labels = np.asarray(y)
-    if labels.shape != (X.shape[0],):
-        raise DataError(f"partition {number}: y must have one label for each of {X.shape[0]} rows; got {labels.shape}")
+    if labels.shape != (n_rows,):
+        raise DataError(f"partition {number}: {name} must have one label for each of {n_rows} rows; got {labels.shape}")
     missing = int(y.isna().sum()) if hasattr(y, "isna") else _count_missing(labels)
     if missing:
-        raise DataError(f"partition {number}: y must have a label in each row; got {missing} missing")
-    if weight is not None:
-        weight = np.asarray(weight, dtype=np.float64)
-        if weight.shape != labels.shape or not np.isfinite(weight).all() or (weight < 0).any():
-            raise DataError(f"partition {number}: sample_weight must be one finite number >= 0 for each row")
-    return LoadedPart(number, X, labels, weight, names)
+        raise DataError(f"partition {number}: {name} must have a label in each row; got {missing} missing")
+    kinds = _kinds(labels)
+    if len(kinds) > 1:
+        raise DataError(f"partition {number}: {name} must have labels of one type; got {' and '.join(kinds)}")
+    return labels
+
+
+def checked_weight(number: int, weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return the weights of a partition, if any; raise DataError if they are not weights."""
+    if weight is None:
+        return None
+    required = f"partition {number}: sample_weight must be one finite number >= 0 for each row"
+    try:
+        found: NDArray[np.float64] = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{required}; got {np.asarray(weight).dtype}") from error
+    if found.shape != (n_rows,):
+        raise DataError(f"{required}; got shape {found.shape} for {n_rows} rows")
+    bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if bad.size:
+        raise DataError(f"{required}; got {found[bad[0]]:g} in row {bad[0]} of the partition")
+    return found
+
+
+class LabelSet(NamedTuple):
+    """Distinct labels, and the number of a partition that has some of them."""
+
+    number: int
+    labels: NDArray[Any]
+
+    def joined(self, other: LabelSet) -> LabelSet:
+        """Return the labels of both; raise DataError if they cannot be compared."""
+        if not self.labels.size or not other.labels.size:
+            return self if self.labels.size else other
+        own, kinds = _kinds(self.labels), _kinds(other.labels)
+        if own != kinds:
+            raise DataError(
+                f"partition {other.number}: labels must have the type of those in partition {self.number}, {own[0]}; "
+                f"got {kinds[0]}"
+            )
+        return LabelSet(self.number, np.unique(np.concatenate([self.labels, other.labels])))
+
+
+def _kinds(labels: NDArray[Any]) -> list[str]:
+    """Return the types of labels: those of one type can be compared."""
+    if labels.dtype.kind != "O":
+        return [_TYPES.get(labels.dtype.kind, str(labels.dtype))]
+    numbers = (bool, int, float, np.number, np.bool_)
+    types = set(map(type, labels.tolist()))
+    return sorted(
+        {
+            "numbers" if issubclass(kind, numbers) else "text" if issubclass(kind, str) else kind.__name__
+            for kind in types
+        }
+    )
 
 
 def _count_missing(labels: NDArray[Any]) -> int:
@@ -144,6 +202,20 @@ def _frame(number: int, frame: Any) -> NDArray[Any]:
     single = all(kind == np.float32 for kind in frame.dtypes)
     result: NDArray[Any] = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     return result
+
+
+def _aligned(*columns: tuple[str, Any, int]) -> list[tuple[Any, Any, Any]]:
+    """Return the partitions of collections that belong together; given name, collection or None, and dimensions."""
+    first = _blocks(*columns[0])
+    found = [first]
+    for name, collection, ndim in columns[1:]:
+        blocks = (
+            [None] * len(first) if collection is None and name == "sample_weight" else _blocks(name, collection, ndim)
+        )
+        if len(blocks) != len(first):
+            raise ValueError(f"{name} must have the {len(first)} partitions of {columns[0][0]}; got {len(blocks)}")
+        found.append(blocks)
+    return list(zip(*found, strict=True))
 
 
 def _blocks(name: str, collection: Any, ndim: int) -> list[Any]:

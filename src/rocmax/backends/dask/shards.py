@@ -8,10 +8,9 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from rocmax.backends.dask.cluster import Cluster, Patience
+from rocmax.backends.dask.cluster import Cluster, Patience, no_progress, raise_error
 from rocmax.backends.dask.partitions import load
 from rocmax.backends.dask.worker import Failure, Missing, PartFacts, Request, answer, facts, make_shard
-from rocmax.data import DataError
 from rocmax.sharded.shard import Recipe
 
 # Times that a request is repeated because of lost workers.
@@ -153,7 +152,7 @@ class DaskShards:
     def _locate(self, numbers: Iterable[int]) -> dict[int, str]:
         """Wait until partitions are loaded; return their workers."""
         waiting, found = set(numbers), dict[int, str]()
-        patience = Patience(self._cluster.timeout, _no_progress(self._cluster.timeout))
+        patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
         pause = 0.005
         while True:
             keys = {self._futures[number].key: number for number in waiting}
@@ -162,7 +161,7 @@ class DaskShards:
             if not waiting:
                 return found
             for number in waiting:
-                _raise_error(number, self._futures[number])
+                raise_error(number, self._futures[number])
             self._cluster.give_up_frozen()
             # If all workers of a cluster are lost, dask assigns a task with a preferred worker to no new one.
             workers = self._cluster.workers()
@@ -221,30 +220,8 @@ def _checked(worker: str, found: Any) -> Any:
     return found
 
 
-def _raise_error(number: int, future: Any) -> None:
-    """Raise the error of a task that loads a partition, if there is one."""
-    if future.status == "cancelled":
-        raise DataError(
-            f"partition {number} cannot be read again: its data were in the memory of a worker that was lost. Pass a "
-            "collection that reads its partitions from files"
-        )
-    if future.status != "error":
-        return
-    error = future.exception()
-    if isinstance(error, DataError):
-        raise error
-    raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
-
-
 def _too_many() -> RuntimeError:
     return RuntimeError(
         f"workers must stay for the time of a request; got {_ATTEMPTS} losses of workers or partitions during one. "
         "Partitions are lost without their worker if its memory is not sufficient"
-    )
-
-
-def _no_progress(seconds: float) -> str:
-    return (
-        f"workers must load the partitions; got no worker with a running task for {seconds:g} s. Workers are paused if "
-        "their memory is not sufficient: add workers or memory"
     )

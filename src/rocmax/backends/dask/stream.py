@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from sklearn.base import clone
 
 from rocmax._packages import need
 from rocmax.backends.dask.partitions import LoadedPart, split
+from rocmax.backends.dask.tasks import Tasks
+from rocmax.data import DataError
 
 
-def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
+def partial_fit(
+    estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any = None, *, timeout: float = 60.0
+) -> Any:
     """Train a streaming estimator on the partitions of dask collections, one after the other.
 
     The estimator moves to the workers, and the rows stay there: the driver holds the estimator only.
@@ -20,11 +25,16 @@ def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
     estimator : estimator with ``partial_fit``
         For example :class:`~rocmax.MiniBatchClassifier` or :class:`~rocmax.PSAMClassifier`. It is not modified.
     X : dask Array or DataFrame of shape (n_samples, n_features)
-        Training rows.
+        Training rows. The estimator gets the names of the columns of a DataFrame.
     y : dask Array or Series of shape (n_samples,)
         Two classes, of any type, with the partitions of ``X``.
     classes : array-like of shape (2,)
         All classes; a partition may contain one class only.
+    sample_weight : dask Array or Series of shape (n_samples,), default=None
+        Sample weights, with the partitions of ``X``, for estimators whose ``partial_fit`` takes them.
+    timeout : float, default=60.0
+        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
+        a worker that sends no heartbeats is given up, but at least 10.
 
     Returns
     -------
@@ -43,14 +53,26 @@ def partial_fit(estimator: Any, X: Any, y: Any, classes: Any) -> Any:
     """
     if not hasattr(estimator, "partial_fit"):
         raise TypeError(f"estimator must have partial_fit; got {type(estimator).__name__}")
-    dask = need("dask")
+    if sample_weight is not None and "sample_weight" not in signature(estimator.partial_fit).parameters:
+        raise TypeError(
+            f"sample_weight must be None, because {type(estimator).__name__}.partial_fit takes no weights; got "
+            f"{type(sample_weight).__name__}"
+        )
     # Purity would hash the rows; each step depends on the one before.
-    step = dask.delayed(_step, pure=False)
+    step = need("dask").delayed(_step, pure=False)
+    parts = split(X, y, sample_weight)
     model: Any = clone(estimator)
-    for part in split(X, y):
+    for part in parts:
         model = step(model, part, classes)
-    return model.compute()
+    return Tasks(timeout).compute([model], parts)[0]
 
 
 def _step(model: Any, part: LoadedPart, classes: Any) -> Any:
-    return model.partial_fit(part.X, part.y, classes=classes) if part.X.shape[0] else model
+    if not part.X.shape[0]:
+        return model
+    X = part.X if part.names is None else need("pandas").DataFrame(part.X, columns=part.names, copy=False)
+    weights = {} if part.weight is None else {"sample_weight": part.weight}
+    try:
+        return model.partial_fit(X, part.y, classes=classes, **weights)
+    except ValueError as error:
+        raise DataError(f"partition {part.number}: {error}") from error

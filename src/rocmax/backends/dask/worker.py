@@ -28,7 +28,7 @@ class PartFacts(NamedTuple):
 
     number: int
     shape: tuple[int, int]
-    names: list[str] | None
+    names: list[Any] | None
     labels: NDArray[Any]
 
 
@@ -117,7 +117,8 @@ def _caught(function: Callable[..., Any], *args: Any) -> Any:
         with _threads().limit(limits=1, user_api="blas"):
             return function(*args)
     except Exception as error:
-        return Failure(error)
+        # The frames of the traceback, which does not reach the driver, would keep the rows in memory.
+        return Failure(error.with_traceback(None))
 
 
 @cache

@@ -48,9 +48,9 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     depend on few rows: the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal, which stops early,
     for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
     three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
-    detect only one cluster. Such a candidate is dropped if it has zero weights in a fold, if it is far behind the best of
-    the other starting points in the first fold, behind it in each of the first three folds, or behind it by more than
-    one standard error after half of the folds; it is used only if its models are similar in all folds. The other
+    detect only one cluster. Such a candidate is dropped if it has zero weights in a fold, if it is far behind the best
+    of the other starting points in the first fold, behind it in each of the first three folds, or behind it by more
+    than one standard error after half of the folds; it is used only if its models are similar in all folds. The other
     starting points are dropped if they are behind the best by more than two standard errors after half of the folds.
     The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
     Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is

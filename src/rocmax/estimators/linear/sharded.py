@@ -18,8 +18,9 @@ from rocmax.sharded.vectors import Scores, Space
 from rocmax.solvers import Callback, Result, SmoothedNewton
 from rocmax.solvers.base import Solver
 
-# Rows near a threshold that are fetched to compute it exactly, and the number of finer grids that are tried first.
-_FETCHED, _MAX_ZOOMS = 100_000, 8
+# Maximum number of rows near a threshold whose distinct scores are fetched to compute it exactly: not more than there
+# are bins, and in finer grids more, because ties stay together there. Number of finer grids.
+_FETCHED, _FETCHED_LATER, _MAX_ZOOMS = 16_384, 100_000, 8
 
 
 class ShardedSet:
@@ -84,10 +85,11 @@ class ShardedSet:
         bins = self.bins(scores)
         found = measure.threshold(*bins.rows)
         rows = bins.rows
-        for _ in range(_MAX_ZOOMS if scores.any() else 0):
+        for zoom in range(_MAX_ZOOMS if scores.any() else 0):
+            limit = _FETCHED_LATER if zoom else _FETCHED
             low, high = _around(bins.grid, found)
             inside = (rows[0] >= low) & (rows[0] <= high)
-            if float(rows[2][inside].sum()) <= _FETCHED * float(rows[2].sum()) / self.space.n_rows:
+            if float(rows[2][inside].sum()) <= limit * float(rows[2].sum()) / self.space.n_rows:
                 answers = self.space.ask(list(scores.terms), "between", scores.requested, low, high)
                 exact = [np.concatenate(column) for column in zip(*answers, strict=True)]
                 rows = _joined(rows, ~inside, exact)
