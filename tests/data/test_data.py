@@ -185,6 +185,15 @@ def test_a_truncated_parquet_and_nested_columns(tmp_path):
         read_table(path)
 
 
+def test_parquet_files_with_other_types_are_named(tmp_path):
+    for name, values in (("a", [1.0, 2.0]), ("b", [1, 2]), ("c", ["1", "2"])):
+        pyarrow.parquet.write_table(pa.table({"x": values, "label": [0, 1]}), tmp_path / f"{name}.parquet")
+    a, b, c = (tmp_path / f"{name}.parquet" for name in "abc")
+    assert read_table([a, b], target="label").X["x"].tolist() == [1.0, 2.0, 1.0, 2.0]
+    with pytest.raises(DataError, match=r"c.parquet must have the types of those of .*a.parquet; .*x has incompatible"):
+        read_table([a, b, c], target="label")
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

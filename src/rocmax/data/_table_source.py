@@ -317,6 +317,13 @@ def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_
     if mixed:
         declared = {**declared, **dict.fromkeys(mixed, pa.string())}
         tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    for source, table in zip(sources[1:], tables[1:], strict=True):
+        try:
+            pa.unify_schemas([tables[0].schema, table.schema], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise DataError(
+                f"the columns of {source.path} must have the types of those of {sources[0].path}; {error}"
+            ) from error
     return pa.concat_tables(tables, promote_options="permissive")
 
 
