@@ -41,7 +41,7 @@ def test_the_folds_of_a_partial_auc_fit_are_reported():
     heard = []
     fit_table(table(), target="label", max_fpr=0.2, model="linear", progress=lambda *args: heard.append(args))
     assert ("tuning linear: path over C, fold 10 of 10", 9, 10) in heard
-    assert any(text.startswith("tuning linear: 13 starting points, fold 3 of 10") for text, _, _ in heard)
+    assert any(text.startswith("tuning linear: 13 starting points, fold 3 of 5") for text, _, _ in heard)
 
 
 def test_an_error_of_a_listener_is_not_lost():

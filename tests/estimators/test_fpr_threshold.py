@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -115,6 +115,13 @@ def test_folds_use_the_scores_of_all_rows_and_refit():
     scores = cross_val_predict(LogisticRegression(), X, y, cv=folds, method="decision_function")
     assert np.sum(scores[y == 0] > model.threshold_) == 30
     np.testing.assert_array_equal(model.estimator_.coef_, LogisticRegression().fit(X, y).coef_)
+
+
+def test_splits_that_do_not_hold_out_each_row_once_are_refused():
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    splits = ShuffleSplit(3, random_state=0)
+    with pytest.raises(ValueError, match=r"cv must hold out each row exactly once; got row \d+, .* 0 times"):
+        FPRThresholdClassifier(LogisticRegression(), 0.2, cv=splits).fit(X, y)
 
 
 def test_ties_at_the_order_statistic_stay_below():

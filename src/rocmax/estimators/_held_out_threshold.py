@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import check_cv, cross_val_predict, train_test_split
+from sklearn.model_selection import check_cv, train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
@@ -138,14 +138,31 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             train, test = train_test_split(
                 rows, test_size=self.cv, stratify=y, random_state=random_source(self.random_state)
             )
-            own = row_params(params, y.size, train)
-            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
+            self.estimator_ = self._fitted_to(train, X, y, params)
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
-        folds = check_cv(self.cv, y, classifier=True)
-        method = "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
-        response = cross_val_predict(clone(self.estimator), X, y, cv=folds, method=method, params=params or None)
+        scores = self._cross_validated(X, y, index, params)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        return towards(response, index), positive, rows
+        return scores, positive, rows
+
+    def _cross_validated(self, X: Any, y: NDArray[Any], index: int, params: dict[str, Any]) -> Array:
+        """Return the score of each row by the model of the fold that holds it out.
+
+        ``cross_val_predict`` changes the filters of warnings of the whole process, also for other threads.
+        """
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        times = np.bincount(np.concatenate([test for _, test in folds]), minlength=y.size)
+        row = int((times != 1).argmax())
+        if times[row] != 1:
+            raise ValueError(f"cv must hold out each row exactly once; got row {row}, held out {times[row]} times")
+        scores = np.empty(y.size)
+        for train, test in folds:
+            model = self._fitted_to(train, X, y, params)
+            scores[test] = class_scores(model, _safe_indexing(X, test), index)
+        return scores
+
+    def _fitted_to(self, train: NDArray[np.intp], X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
+        own = row_params(params, y.size, train)
+        return clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
 
 
 def _is_share(value: Any) -> bool:

@@ -252,7 +252,7 @@ def test_path_agrees_with_the_classifier_and_follows_the_positive_class():
 
 
 @pytest.mark.parametrize("corner", [{"min_tpr": 0.7, "max_fpr": 1.0}, {"min_tpr": 0.5, "max_fpr": 0.4}])
-def test_path_above_a_true_positive_rate(corner):
+def test_path_above_a_true_positive_rate(agg, corner):
     X, y = sample()
     path = partial_auc_path(X, y, n_radii=4, **corner)
     assert path.min_tpr == corner["min_tpr"]
