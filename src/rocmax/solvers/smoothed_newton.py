@@ -29,7 +29,7 @@ _SUBSAMPLE_TOL = 1e-2
 _SUBSAMPLE_ITERATIONS = 6
 # Pairs per feature in the Hessian, on a part of the rows and near the solution.
 _SUBSAMPLE_PAIRS = 30
-_PAIRS_AT_START = 100, 200
+_PAIRS_AT_START = 60, 200
 # Rows for each pair in a Hessian near the solution, within these limits: its time is then a part of that of a pass.
 _ROWS_PER_PAIR = 50
 # Smoothing error at such a start, relative to the objective.
