@@ -103,8 +103,8 @@ def on_paper(counts: Counts, options: argparse.Namespace) -> list[str]:
     return [text, markdown(["part", "s"], [*lines, ["in all", f"{sum(parts.values()):.1f}"]])]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, predict, print and write the tables."""
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    """Return the options."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--features", type=int, default=50)
@@ -118,7 +118,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=50.0, help="ms per round")
     parser.add_argument("--network", type=float, default=1.0, help="GB/s into the driver")
     parser.add_argument("--arithmetic", type=float, default=50.0, help="Gflop/s of matrix products on the driver")
-    o = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, predict, print and write the tables."""
+    o = parsed(arguments)
     lines, auc = [], Counts(0, 0, 0)
     for name, estimator in MODELS.items():
         small = measure(estimator, 1, o.calibration_rows, o.features)

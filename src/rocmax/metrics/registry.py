@@ -117,7 +117,7 @@ METRICS: dict[str, Metric] = {
 }
 
 
-# Curve of a perfect ranking, to try parameters on; with so many rows that it has any number of top rows.
+# Curve of a perfect ranking, to try parameters on. It has more rows than any number of top rows in use.
 _ROWS = 2.0**53
 _PERFECT = Curve(fp=np.array([0.0, 0.0, _ROWS]), tp=np.array([0.0, _ROWS, _ROWS]))
 

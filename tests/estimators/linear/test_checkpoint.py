@@ -110,7 +110,7 @@ def test_another_order_is_the_same_data(path):
     interrupt(path, X)
     order = np.arange(Y.size)
     order[[7, 3000]] = order[[3000, 7]]
-    fit(path, X[order], Y[order])
+    whole = fit(path, X[order], Y[order])
     interrupt(path, X)
     order = np.random.default_rng(0).permutation(Y.size)
-    fit(path, X[order], Y[order])
+    assert fit(path, X[order], Y[order]).objective_ == pytest.approx(whole.objective_, rel=1e-3)
