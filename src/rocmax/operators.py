@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
@@ -50,6 +51,11 @@ class MatrixOperator:
         self._X = X if X.dtype.kind == "f" else X.astype(np.float64)
         self.shape: tuple[int, int] = X.shape
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the data are sparse."""
+        return bool(sparse.issparse(self._X))
+
     def matvec(self, w: Array) -> Array:
         """Return the scores ``X @ w``."""
         return np.asarray(self._X @ w.astype(self._X.dtype, copy=False), dtype=np.float64)
@@ -94,6 +100,11 @@ class StandardizedOperator:
         self.scale = np.where(scale > 0, scale, 1.0)
         self._factor = (scale > 0) / self.scale
         self.shape = self._operator.shape
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the data are sparse."""
+        return self._operator.is_sparse
 
     def like(self, X: Any) -> StandardizedOperator:
         """Return an operator for other rows with the same means and scales."""
@@ -149,21 +160,39 @@ class RotatedOperator:
 
 
 class CountingOperator:
-    """Operator that counts passes over the data: one for each product with all rows."""
+    """Operator that counts passes over the data: one for each product with all rows.
 
-    def __init__(self, operator: Operator) -> None:
+    Parameters
+    ----------
+    operator : Operator
+        The data.
+    share : float, default=1.0
+        What a product counts: less than one if the operator has a part of the rows only.
+
+    Attributes
+    ----------
+    count : float
+        The passes so far, with their fractions.
+    """
+
+    def __init__(self, operator: Operator, share: float = 1.0) -> None:
         self.operator = operator
         self.shape = operator.shape
-        self.passes = 0
+        self.count, self._share = 0.0, share
+
+    @property
+    def passes(self) -> int:
+        """Number of passes so far, rounded up."""
+        return math.ceil(self.count - 1e-9)
 
     def matvec(self, w: Array) -> Array:
         """Return the scores; one pass."""
-        self.passes += 1
+        self.count += self._share
         return self.operator.matvec(w)
 
     def rmatvec(self, c: Array) -> Array:
         """Return the weighted sum of rows; one pass."""
-        self.passes += 1
+        self.count += self._share
         return self.operator.rmatvec(c)
 
     def rows(self, index: NDArray[np.intp]) -> Any:

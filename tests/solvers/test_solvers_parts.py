@@ -301,16 +301,26 @@ def test_line_search_finds_the_zero_of_a_line(root):
     assert len(watched.asked) <= 2 + max(0, np.ceil(np.log2(root))) + 3 * max(0, -np.log10(root)) + 1
 
 
+def test_line_search_extrapolates_the_last_two_slopes():
+    # The slope rises by 0.8 up to 1, and by 0.1 per unit after that; the line through 0 and 1 would lead to 1.25.
+    watched = Watched(lambda t: -1.0 + 0.8 * min(t, 1.0) + 0.1 * max(t - 1.0, 0.0))
+    t = find_zero(watched, -1.0, rtol=0.01, largest=np.inf, max_evals=20)
+    assert watched.asked[1] == pytest.approx(1.3125)
+    # From 1 to 1.3125 the slope is that of the second part: a quarter further than its zero at 3.
+    assert watched.asked[2] == pytest.approx(1.3125 + 1.25 * (3.0 - 1.3125))
+    assert t == pytest.approx(3.0, abs=0.1)
+
+
 def test_line_search_takes_the_longest_step_downhill():
     watched = Watched(lambda t: -1.0)
     assert find_zero(watched, -1.0, rtol=0.1, largest=6.0, max_evals=20) == 6.0
-    assert watched.asked == [1.0, 2.0, 4.0, 6.0]
+    assert watched.asked == [1.0, 3.0, 6.0]
 
 
 def test_line_search_stops_after_the_last_evaluation():
     watched = Watched(lambda t: -1.0)
-    assert find_zero(watched, -1.0, rtol=0.1, largest=np.inf, max_evals=4) == 8.0
-    assert watched.asked == [1.0, 2.0, 4.0, 8.0]
+    assert find_zero(watched, -1.0, rtol=0.1, largest=np.inf, max_evals=4) == 27.0
+    assert watched.asked == [1.0, 3.0, 9.0, 27.0]
 
 
 def test_a_bundle_goes_on_from_the_cuts_of_another():

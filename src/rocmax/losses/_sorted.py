@@ -64,7 +64,8 @@ class Pieces:
 
     def count_above(self, threshold: Array, first: int = 0, last: int | None = None) -> Index:
         """Return the index of the first piece in ``first:last`` whose score is not above each threshold."""
-        return first + np.searchsorted(-self.score[first:last], -threshold, side="left")
+        below: Index = (-self.score[first:last]).searchsorted(-threshold)
+        return first + below
 
     def row_coefficients(self, piece_coefficient: Array) -> Array:
         """Share the coefficients of the pieces among the rows they came from."""
@@ -210,10 +211,10 @@ def descending(scores: Array, sample: Ranked, stop: float, width: float = 0.0, r
 
 
 def _sorted(scores: Array, sample: Ranked, rows: Index) -> Descending:
-    down = -scores[rows]
-    order = np.argsort(down)
+    score = scores[rows]
+    order = (-score).argsort()
     rows = rows[order]
-    return Descending(rows, -down[order], sample.weight[rows])
+    return Descending(rows, score[order], sample.weight[rows])
 
 
 def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
@@ -229,7 +230,7 @@ def _blocks(score: Array, weight: Array) -> tuple[Index | None, Array, Array]:
 def _first(score: Array, weight: Array, stop: float) -> Array:
     """Return the part of the weight of each of the sorted rows up to the rank ``stop``, which ties share."""
     total = prefix(weight)
-    last = min(int(np.searchsorted(total[1:], stop)), score.size - 1)
+    last = min(int(total[1:].searchsorted(stop)), score.size - 1)
     down = -score
     low, high = int(down.searchsorted(down[last])), int(down.searchsorted(down[last], side="right"))
     inside = np.zeros(score.size)
@@ -272,7 +273,7 @@ def sample_bands(
     i = systematic(line, count)
     at = (np.arange(count) + 0.5) * (total / count)
     place = start[i] + (at - line[i]) / first_weight[i]
-    j = np.searchsorted(second_cumulated, place, side="right") - 1
+    j = second_cumulated.searchsorted(place, side="right") - 1
     return i, np.minimum(np.maximum(j, low[i]), high[i] - 1), total
 
 
@@ -322,9 +323,8 @@ def _top(scores: Array, sample: Ranked, stop: float, width: float) -> Descending
         # The soft end reaches at most ``width`` below the score of rank ``stop``.
         near = scores >= lowest - width
         near &= sample.is_negative
-        found = _sorted(scores, sample, np.flatnonzero(near))
-        n_above = np.searchsorted(-found.score, -lowest, side="right")
-        if lowest == -np.inf or found.weight[:n_above].sum() >= stop:
+        found = _sorted(scores, sample, near.nonzero()[0])
+        if lowest == -np.inf or found.weight[: (-found.score).searchsorted(-lowest, side="right")].sum() >= stop:
             return found
         lowest = -np.inf if k == size else _of_rank(scores[sample.is_negative], k)
         k = min(size, 2 * k)
@@ -349,7 +349,7 @@ def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
 def _soft_share(score: Array, weight: Array, stop: float, width: float) -> Array:
     """Return shares ``clip(1/2 + (score - theta)/width, 0, 1)`` of pieces in descending order that sum to ``stop``."""
     total = prefix(weight)
-    middle = float(score[min(int(np.searchsorted(total[1:], stop)), score.size - 1)])
+    middle = float(score[min(int(total[1:].searchsorted(stop)), score.size - 1)])
     # ``theta`` lies within half a width of the score at ``stop``, so only the pieces within a width of it can have a
     # fractional share; scores are measured from there to avoid cancellation.
     down = middle - score

@@ -188,6 +188,14 @@ class BoundLoss(ABC):
         """
         return None
 
+    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
+        """Return rows that determine the loss at these scores, and the loss on them, a lower bound for all scores.
+
+        The bound equals the loss as long as no other row is among those that matter. ``reach`` is the number of rows
+        relative to those that matter at these scores. None if the loss depends on most of the rows.
+        """
+        return None
+
     def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the loss on some rows, for :meth:`local_curvature`; ``copies`` multiplies their weights."""
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
@@ -248,7 +256,7 @@ class BoundLoss(ABC):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
+    def scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
         """Return one coefficient per example, from those of the positives and of some negatives."""
         gradient = np.zeros(self.n_samples)
         gradient[pos_rows] = pos_coef

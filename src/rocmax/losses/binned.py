@@ -134,6 +134,10 @@ class BoundBinned(BoundLoss):
         """Return about ``size`` rows and the exact loss on these rows."""
         return self.base.thinned(size)
 
+    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
+        """Return some rows and the exact loss on these rows."""
+        return self.base.working_set(scores, reach)
+
     def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the exact loss on some rows."""
         return self.base.on_rows(rows, copies)

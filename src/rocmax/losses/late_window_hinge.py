@@ -35,7 +35,7 @@ class BoundHinge(WindowBound):
         end = pieces.count_above(pos - 1.0, first, pieces.stop)
         held = count[end] - count[first]
         value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        gradient = self.charge(pieces, selected, order, [(end, weight)], first)
+        gradient = self.scatter(*self.charge(pieces, selected, order, [(end, weight)], first))
         return float(weight @ value) / self.norm, gradient
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:

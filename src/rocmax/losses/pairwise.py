@@ -106,7 +106,7 @@ class BoundSquaredHinge(BoundLoss):
         reached = charged(active, weight, pieces.score.size)
         reached_gap = charged(active, weight * gap, pieces.score.size)
         neg_coef = pieces.row_coefficients(2 * pieces.weight * (reached_gap + depth * reached) / norm)
-        return float(value), self._scatter(self.positive, pos_coef, pieces.rows, neg_coef)
+        return float(value), self.scatter(self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the generalised Hessian in the scores; pairs at the kink are excluded."""
@@ -126,7 +126,7 @@ class BoundSquaredHinge(BoundLoss):
             pos_part = 2 * weight * (v_pos * zeroth - first) / norm
             reached_v = charged(row_active, weight * v_pos, rows.size)
             neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
-            return self._scatter(self.positive, pos_part, rows, neg_part)
+            return self.scatter(self.positive, pos_part, rows, neg_part)
 
         return product
 

@@ -113,7 +113,7 @@ class BoundRamp(BoundLoss):
         piece_coef = np.zeros(pieces.score.size)
         piece_coef[inside] = weight * pull / (self.half * norm)
         rows = pieces.rows
-        gradient = self._scatter(selected.rows, pos_coef, rows, pieces.row_coefficients(piece_coef))
+        gradient = self.scatter(selected.rows, pos_coef, rows, pieces.row_coefficients(piece_coef))
         return (total + float(v @ value)) / norm, gradient
 
     def _near(self, middle_score: Array, v: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:

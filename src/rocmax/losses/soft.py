@@ -161,7 +161,7 @@ class BoundSoft(BoundLoss):
         value, of_positives, of_negatives = self._error(
             float(self.positive_weight @ above_p), float(weight_n @ above_n), float(slope_p.sum()), float(slope_n.sum())
         )
-        return value, self._scatter(self.positive, of_positives * slope_p, self.negative, of_negatives * slope_n)
+        return value, self.scatter(self.positive, of_positives * slope_p, self.negative, of_negatives * slope_n)
 
     @abstractmethod
     def _find(self, positives: Array, negatives: Array) -> float:

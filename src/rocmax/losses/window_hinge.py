@@ -24,13 +24,14 @@ from rocmax.losses._sorted import (
     shifted,
     systematic,
 )
+from rocmax.losses._window_evaluation import Coefficients, WindowEvaluation
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.binned import BoundBinned
 
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
-# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
-_KEPT = 0.25
+# Largest part of the rows in a working set.
+_MOST_ROWS = 0.4
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -59,7 +60,7 @@ class WindowBound(BoundLoss):
 
     def charge(
         self, pieces: Pieces, selected: Selected, rows: Index, charges: list[tuple[Index, Array]], first: int = 0
-    ) -> Array:
+    ) -> Coefficients:
         """Return the gradient if each selected positive is paired with the pieces ``first:end``.
 
         ``charges`` contains pairs of ``end`` and a weight, each an array over ``rows`` of the selected positives; all
@@ -77,7 +78,7 @@ class WindowBound(BoundLoss):
         reached[:first] = 0.0
         reached *= pieces.weight
         reached /= self.norm
-        return self._scatter(selected.rows, coefficient, pieces.rows, pieces.row_coefficients(reached))
+        return Coefficients(selected.rows, coefficient, pieces.rows, pieces.row_coefficients(reached))
 
 
 class BoundConvex(WindowBound):
@@ -112,7 +113,7 @@ class BoundConvex(WindowBound):
         """
         s = self._checked(scores)
         value, charges = self.charges(s, width, self.cut(s, width))
-        return value, self.charge(*charges)
+        return value, self.scatter(*self.charge(*charges))
 
     def at(self, scores: Array) -> Evaluation:
         """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
@@ -147,8 +148,8 @@ class BoundConvex(WindowBound):
             return np.argsort(pos), -np.inf
         margin = 0.0 if pieces.start else 1.0
         limit = float(pieces.score[pieces.stop - 1]) + margin
-        rows = np.flatnonzero(pos - margin >= pieces.score[pieces.stop - 1])
-        return rows[np.argsort(pos[rows])], limit
+        rows = (pos - margin >= pieces.score[pieces.stop - 1]).nonzero()[0]
+        return rows[pos[rows].argsort()], limit
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs at each of the kinks of the loss.
@@ -231,6 +232,23 @@ class BoundConvex(WindowBound):
         rows = np.sort(np.concatenate(kept))
         return rows, self._on(~self.is_negative[rows], self.weight[rows])
 
+    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
+        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window.
+
+        The maximum over ranks and selections of negatives is then over fewer of them.
+        """
+        if self.beyond or self.positive.size + reach * self.b / self.n * self.n_negative > _MOST_ROWS * self.n_samples:
+            return None
+        s = self._checked(scores)
+        rows = np.concatenate([self.positive, descending(s, self, reach * self.b).rows])
+        rows.sort()
+        weight = self.weight[rows]
+        n = float(weight[self.is_negative[rows]].sum())
+        ends = self.a / n, self.b / n
+        other = BoundConvex(~self.is_negative[rows], weight, *ends, self.min_tpr)
+        other.a, other.b, other.norm = self.a, self.b, self.norm
+        return rows, other
+
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
         return BoundBinned(self, self._on, n_bins, self.n if self.beyond else self.b)
@@ -275,7 +293,7 @@ class BoundConvex(WindowBound):
 
     @staticmethod
     def _ascending(s: Array, selected: Selected) -> Selected:
-        order = np.argsort(s[selected.rows])
+        order = s[selected.rows].argsort()
         return Selected(selected.rows[order], selected.weight[order], selected.total)
 
     def _kink_pairs(
@@ -289,7 +307,8 @@ class BoundConvex(WindowBound):
         count: int,
     ) -> Pairs:
         """Sample pairs of positives in ``member`` and negatives within ``half`` of their kink, weighted by ``line``."""
-        low, high = (np.searchsorted(-pieces.row_score, -(kink + side)) for side in (half, -half))
+        down = -pieces.row_score
+        low, high = (down.searchsorted(-(kink + side)) for side in (half, -half))
         i, j, mass = sample_bands(near.weight * member, low, high, line, count)
         weight = mass / (2 * half * self.norm * max(i.size, 1))
         return Pairs(near.rows[i], pieces.rows[j], np.full(i.size, weight))
@@ -311,9 +330,9 @@ class BoundConvex(WindowBound):
         wide, soft = halves
         edge = _edge(soft, end) if soft > 0 else 0.0
         offset = s[rows] - end
-        near = np.flatnonzero(np.abs(offset) <= max(edge, wide))
+        near = (np.abs(offset) <= max(edge, wide)).nonzero()[0]
         # The sample must not depend on the order of the rows.
-        near = near[np.argsort(offset[near])]
+        near = near[offset[near].argsort()]
         rows, offset = rows[near], offset[near]
         low, high = offset.searchsorted(-edge), offset.searchsorted(edge, side="right")
         inside = rows[low:high] if soft > 0 else rows[:0]
@@ -353,42 +372,6 @@ class BoundConvex(WindowBound):
         j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
         weight = line[-1] / (width * self.norm * count)
         return Pairs(near.rows[i], pieces.rows[j], np.full(count, weight))
-
-
-class WindowEvaluation(Evaluation):
-    """Values and affine minorants of :class:`BoundConvex` at given scores.
-
-    If they are few, the sorted negatives are kept, for bounds of the same or a smaller width.
-    """
-
-    loss: BoundConvex
-
-    def __init__(self, loss: BoundConvex, scores: Array) -> None:
-        super().__init__(loss, scores)
-        self._ranked: tuple[float, Descending] | None = None
-
-    def _computed(self, width: float) -> tuple[float, Array]:
-        self._values[width], charges = self.loss.charges(self.scores, width, self._pieces(width))
-        return self._values[width], self.loss.charge(*charges)
-
-    def value(self, width: float) -> float:
-        """Return the value of the minorant, without its gradient."""
-        if width not in self._values:
-            self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
-        return self._values[width]
-
-    def curvature(self, count: int, width: float) -> Pairs:
-        """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
-        return self.loss.pairs(self.scores, count, width, self._pieces(width))
-
-    def _pieces(self, width: float) -> Pieces:
-        if self._ranked is None or self._ranked[0] < width:
-            loss = self.loss
-            ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
-            if ranked.rows.size > _KEPT * loss.n_samples:
-                return loss.cut(self.scores, width, ranked)
-            self._ranked = width, ranked
-        return self.loss.cut(self.scores, width, self._ranked[1])
 
 
 def _edge(half: float, end: float) -> float:

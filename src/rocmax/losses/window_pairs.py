@@ -298,7 +298,7 @@ class BoundWindowPairs(BoundLoss):
         norm = self.norm * unit
         inside = np.zeros(pieces.score.size)
         inside[pieces.start : pieces.stop] = pieces.weight[pieces.start : pieces.stop] * of_pieces / norm
-        return self._scatter(
+        return self.scatter(
             selected.rows,
             selected.weight * of_positives / norm,
             pieces.rows,

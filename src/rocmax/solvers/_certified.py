@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg.lapack import dposv
-from scipy.sparse.linalg import LinearOperator, cg
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
-from rocmax.operators import CountingOperator, Operator, zero_scores
+from rocmax.operators import CountingOperator, zero_scores
 from rocmax.solvers._bundle import Bundle
+from rocmax.solvers._newton_direction import newton_direction
 from rocmax.solvers._zero_weights import Origin
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
 from rocmax.solvers.line_search import find_zero
 
-# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
-_MAX_DENSE = 2000
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
 # On large samples, Hessians and approximate line searches use about this share of the rows, within these limits.
 _THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
+# Rows for each pair in the Hessian at zero weights.
+_ROWS_AT_ZERO = 2
+# Number of features that counts for the number of pairs in a Hessian, at least and at most.
+_FEWEST_FEATURES, _MOST_FEATURES = 25, 300
 # First width of the smoothing, as a multiple of the standard deviation of (this number of) scores.
 _SOFT, _SPREAD_ROWS = 0.3, 100_000
 # Number of bins of the line searches on such rows.
@@ -72,31 +73,32 @@ class CertifiedRun:
         C: float,
         w0: Array | None,
         cuts: Cuts | None = None,
-        pairs_per_feature: int = 100,
+        pairs_per_feature: int = 64,
     ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
-        self.bundle = Bundle(C, max_cuts=int(np.clip(2 * min(n_features, n_samples), 60, 200)))
+        self.bundle = Bundle(C, max_cuts=min(max(2 * min(n_features, n_samples), 60), 200))
         self.returns_cuts = cuts is not None
         self.origin = Origin(operator, loss)
+        w = np.zeros(n_features) if w0 is None else np.array(w0, dtype=np.float64)
+        # The gradient at zero weights, if it is needed, before the value: both are then computed at once.
+        self.rise, self.coefficients = 0.0, np.empty(0) if w.any() else self.origin.coefficients
         self.base = C * self.origin.value
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        wanted = int(np.clip(pairs_per_feature * n_features, 25 * pairs_per_feature, 300 * pairs_per_feature))
+        wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
         self.n_pairs = min(wanted, loss.count_pairs())
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
-        w = np.zeros(n_features) if w0 is None else np.array(w0, dtype=np.float64)
         self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
-        self.rise, self.coefficients = 0.0, np.empty(0)
-        if not w.any():
-            self.coefficients = self.origin.coefficients
-        else:
-            self.at = self._point(w, self.here)
+        if w.any():
+            self.at = self.point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
+        # Best point on all rows, if the run is on a part of them.
+        self.known: Iterate | None = None
         self.gradient = np.empty(0)
         self._moves = 0
         # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
@@ -127,28 +129,51 @@ class CertifiedRun:
         if self.best.w.any() and self.gain <= _NOTHING * abs(self.base) and self.gain <= _NOTHING * self._promise:
             self.best = self.zero
 
-    def iterate(self, solver: str, tol: float, max_iter: int, callback: Callback | None, step: Step) -> Result:
-        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached."""
+    def iterate(
+        self,
+        solver: str,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+        step: Step,
+        use_all_rows: Callable[[], bool] = lambda: False,
+    ) -> Result:
+        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached.
+
+        ``use_all_rows`` ends computations on a part of the rows, and returns False if there were none.
+        """
         trace: list[Progress] = []
         smallest_gap, slow, unmoved = np.inf, 0, 0
         while True:
             self.cut()
             self._drop_rounding()
-            best, gap = self.base + self.best.objective, self.best.objective + self.gain
-            trace.append(Progress(best, self.base - self.gain, self.operator.passes))
-            if callback is not None:
-                callback(trace[-1])
-            rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
-            converged = gap <= max(tol * self.unit, rounding)
+            gap = self.best.objective + self.gain
             slow = slow + 1 if gap > 0.9 * smallest_gap else 0
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
-            if converged or unmoved >= _STUCK or len(trace) >= max_iter:
+            converged = self._has_converged(tol)
+            ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
+            if ends and use_all_rows():
+                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
+                ends = converged or len(trace) + 1 >= max_iter
+                if not ends:
+                    smallest_gap, slow, unmoved = gap, 0, 0
+                    self.take_minorant()
+                    self.cut()
+            best = self.base + (self.best if self.known is None else self.known).objective
+            trace.append(Progress(best, self.base - self.gain, self.operator.passes))
+            if callback is not None:
+                callback(trace[-1])
+            if ends:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
             if gap <= _NEAR * tol * self.unit:
                 self._refine(tol)
             step(len(trace), slow, gap / (self.unit or 1.0))
+
+    def _has_converged(self, tol: float) -> bool:
+        rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
+        return self.best.objective + self.gain <= max(tol * self.unit, rounding)
 
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
@@ -156,7 +181,7 @@ class CertifiedRun:
             self.loss = self.loss.finer()
             self.here = self.loss.at(self.at.scores)
             was_best = self.best is self.at
-            self.at = self._point(self.at.w, self.here)
+            self.at = self.point(self.at.w, self.here)
             self.best = self.at if was_best else self.best
 
     def cut(self) -> None:
@@ -168,6 +193,17 @@ class CertifiedRun:
         # Coefficients and tables both are from the last call of the loss.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
+    def switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
+        """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
+        self.operator, self.loss, self._left = operator, loss, None
+        self.zero = replace(self.zero, scores=zero_scores(operator))
+        self.here = loss.at(scores)
+        self.at = self.point(w, self.here)
+
+    def take_minorant(self) -> None:
+        """Compute the coefficients of the next cut at the current point."""
+        self.rise, self.coefficients = self._minorant(self.here, self.width)
+
     def settle(self, slack: float, width: float = 0.0) -> None:
         """Start with little smoothing, for a start near the optimum: with the given width, or with a given error."""
         if not self.loss.has_kinks or not self.at.w.any():
@@ -177,7 +213,7 @@ class CertifiedRun:
             self.width = _SOFT * spread(self.at.scores)
             for _ in range(3):
                 self._adapt_width(self._smoothing_error())
-        self.rise, self.coefficients = self._minorant(self.here, self.width)
+        self.take_minorant()
 
     def newton_step(self, smallest_slack: float, rough: bool) -> None:
         """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
@@ -187,7 +223,7 @@ class CertifiedRun:
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = self.here.thinned(int(np.clip(_THIN * self.loss.n_samples, *_THIN_ROWS)))
+        thin = self.here.thinned(min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
         pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.count_pairs()
         step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
@@ -208,7 +244,7 @@ class CertifiedRun:
                 self._adapt_width(self._smoothing_error())
             else:
                 self._keep_or_reduce_width()
-        self.rise, self.coefficients = self._minorant(self.here, self.width)
+        self.take_minorant()
 
     def _smoothing_error(self) -> float:
         """Return the error of the smoothed loss at the current point; both values are from the same bins."""
@@ -223,7 +259,7 @@ class CertifiedRun:
         scale = min(self.unit, -self.best.objective) if self.best.w.any() else self.unit
         wanted = self.slack * scale / self.C
         if error > 0 and not _NARROW * wanted <= error <= _WIDE * wanted:
-            self.width *= float(np.clip(np.sqrt(wanted / error), 0.1, 3.0))
+            self.width *= min(max(math.sqrt(wanted / error), 0.1), 3.0)
 
     def _keep_or_reduce_width(self) -> None:
         """Adapt the width if no better point than zero weights is known.
@@ -258,6 +294,9 @@ class CertifiedRun:
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
     def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
+        if thin is None and not self.at.w.any():
+            # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
+            thin = self.here.thinned(_ROWS_AT_ZERO * count)
         if thin is None:
             return self.here.curvature(count, self.width)
         rows, small = thin
@@ -318,13 +357,14 @@ class CertifiedRun:
         self._moves += 1
         if self._moves % _RENEWAL == 0:
             self.here = self.loss.at(self.operator.matvec(w))
-        self.at = self._point(w, self.here)
+        self.at = self.point(w, self.here)
         decrease = self.best.objective - self.at.objective
         rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
         if decrease > rounding:
             self.best = self.at
 
-    def _point(self, w: Array, here: Evaluation) -> Iterate:
+    def point(self, w: Array, here: Evaluation) -> Iterate:
+        """Return weights with their scores and their objective."""
         rise = self.origin.upper_rise(here)
         return Iterate(w, here.scores, rise, 0.5 * float(w @ w) + self.C * rise)
 
@@ -342,34 +382,3 @@ def spread(scores: Any) -> float:
     """Return the standard deviation of scores; of a part of them if they are a long array."""
     every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
     return float(np.std(scores if every == 1 else scores[::every]))
-
-
-def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
-    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
-    if pairs.weight.size == 0:
-        return -gradient
-    d = gradient.size
-    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
-    weight = C * pairs.weight
-    if d > _MAX_DENSE:
-        system = LinearOperator(
-            (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
-        )
-        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
-        return value
-    root = np.sqrt(weight).astype(difference.dtype)
-    if sparse.issparse(difference):
-        difference = sparse.diags_array(root) @ difference
-        hessian = (difference.T @ difference).toarray().astype(np.float64)
-    else:
-        difference *= root[:, None]
-        hessian = (difference.T @ difference).astype(np.float64, copy=False)
-    # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
-    ridge = 1e-3 * np.trace(hessian) / d if is_sample else 0.0
-    hessian[np.diag_indices(d)] += 1.0 + ridge
-    _, step, failed = dposv(hessian, -gradient)
-    if failed:
-        # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
-        step = -gradient / np.diagonal(hessian)
-    result: Array = step
-    return result

@@ -7,7 +7,8 @@ import numpy as np
 from rocmax._typing import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation
 from rocmax.operators import MatrixOperator, StandardizedOperator, as_operator
-from rocmax.solvers._certified import CertifiedRun, newton_direction, spread
+from rocmax.solvers._certified import CertifiedRun, spread
+from rocmax.solvers._newton_direction import newton_direction
 from rocmax.solvers._row_part import draw, inclusion_probabilities, leverage
 from rocmax.solvers.line_search import find_zero
 
@@ -104,7 +105,7 @@ class PartSteps:
         """Choose random offsets and the first width at the best point."""
         run = self._run
         self._leverage = leverage(run.operator.operator.rows, run.loss.n_samples)
-        run.operator.passes += 1
+        run.operator.count += 1.0
         self._offset = np.random.default_rng(0).random(run.loss.n_samples) - 0.5
         run.at, run.here = run.best, run.loss.at(run.best.scores)
         run.width = max(run.width, 1e-3 * spread(run.at.scores))

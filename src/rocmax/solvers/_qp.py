@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dgesv
 
 from rocmax._typing import Array
 
@@ -24,25 +25,23 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
     a = start.copy()
     scale = float(np.abs(Q).max(initial=0.0) + np.abs(p).max(initial=0.0)) or 1.0
     ridge = 1e-16 * scale
-    support = np.flatnonzero(a > 0)
+    support = a.nonzero()[0]
     for _ in range(max_steps):
-        target = _on_support(Q, p, support, ridge)
-        if target[-1] < 0 and a[support[-1]] == 0:
+        now, target = a[support], _on_support(Q, p, support, ridge)
+        if target[-1] < 0 and now[-1] == 0:
             # The weight of the cut that entered last must grow. If the cuts are dependent, the system is singular, and
             # its solution far away along a line on which the curvature is zero; rounding decides on its sign.
-            target = 2.0 * a[support] - target
-        if (target > 0).all():
-            a[:] = 0.0
+            target = 2.0 * now - target
+        if target.min() > 0:
+            a.fill(0.0)
             a[support] = target
             slope = Q @ a - p
-            level = slope[support].min()
-            entering = int(np.argmin(slope))
-            if slope[entering] >= level - 1e-15 * scale or entering in support:
+            entering = int(slope.argmin())
+            if a[entering] > 0 or slope[entering] >= slope[support].min() - 1e-15 * scale:
                 break
             support = np.append(support, entering)
         else:
             # Move towards the target until the first weight reaches zero, and remove it from the support.
-            now = a[support]
             falling = target <= 0
             fall = now[falling] - target[falling]
             step = float(np.min(now[falling][fall > 0] / fall[fall > 0], initial=1.0))
@@ -61,16 +60,17 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
 def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> Array:
     """Minimise over the affine hull of the support."""
     k = support.size
-    system = np.empty((k + 1, k + 1))
-    system[:k, :k] = Q[np.ix_(support, support)]
-    system[:k, k] = system[k, :k] = 1.0
+    system, right = np.ones((k + 1, k + 1)), np.ones(k + 1)
+    system[:k, :k] = Q.take(support, 0).take(support, 1)
     system[k, k] = 0.0
-    right = np.append(p[support], 1.0)
+    right[:k] = p[support]
+    diagonal = system.reshape(-1)[: k * (k + 2) : k + 2]
     for _ in range(_MAX_RIDGES):
-        system[np.arange(k), np.arange(k)] += ridge
-        try:
-            return np.linalg.solve(system, right)[:k]
-        except np.linalg.LinAlgError:
-            ridge *= 1e3  # cuts that are equal up to rounding error
+        diagonal += ridge
+        solution, singular = dgesv(system, right)[2:]
+        if not singular:
+            weights: Array = solution[:k]
+            return weights
+        ridge *= 1e3  # cuts that are equal up to rounding error
     # Any feasible weights give a valid bound.
     return np.full(k, 1.0 / k)

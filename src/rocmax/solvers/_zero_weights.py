@@ -33,15 +33,15 @@ class Origin:
     loss : BoundLoss
         The loss.
 
-    Attributes
-    ----------
-    value : float
-        The loss at zero weights.
     """
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
         self._operator, self._at = operator, loss.at(zero_scores(operator))
-        self.value = self._at.value(0.0)
+
+    @property
+    def value(self) -> float:
+        """The loss at zero weights."""
+        return self._at.value(0.0)
 
     @property
     def coefficients(self) -> Array:
