@@ -47,7 +47,7 @@ class MatrixOperator:
 
     A matrix of floating-point numbers is used in its precision, without a copy or conversion. Integers are converted
     once. Results have double precision. Products of a dense matrix in single precision whose columns are far from zero
-    are computed from differences to approximate means, see :func:`far_means`.
+    are computed from differences to approximate means.
 
     Parameters
     ----------
