@@ -10,7 +10,14 @@ from scipy import sparse
 
 from helpers.solver_cases import CONVEX, solve
 from rocmax.losses import PairwiseHinge, PartialAUCTight
-from rocmax.operators import CountingOperator, MatrixOperator, as_operator, row_space
+from rocmax.operators import (
+    CountingOperator,
+    MatrixOperator,
+    StandardizedOperator,
+    as_operator,
+    product_rounding,
+    row_space,
+)
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import SmoothedNewton
 
@@ -66,6 +73,33 @@ def test_few_coefficients_give_the_same_product(form, dtype, rtol, count, copies
     before = c.copy()
     assert_close(as_operator(form(X)).rmatvec(c), X.astype(float).T @ c, rtol)
     np.testing.assert_array_equal(c, before)
+
+
+@pytest.mark.parametrize("form", ["dense", "fortran", "strided"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_single_precision_columns_far_from_zero_keep_the_precision_of_their_differences(form, constant):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    X[:, 2] = 1e6 if constant else X[:, 2] - 1e6
+    X[:, 3] += 1e5
+    X = X.astype(np.float32)
+    exact, operator = X.astype(float), as_operator(FORMS[form](X))
+    w, c = rng.standard_normal(4), rng.standard_normal(3000)
+    few = np.where(np.arange(3000) < 5, c, 0.0)
+    assert_close(operator.matvec(w) - exact[0] @ w, exact @ w - exact[0] @ w, 1e-6)
+    for sums_to_zero in (c - c.mean(), few - few.mean() * 600 * (few != 0)):
+        assert_close(operator.rmatvec(sums_to_zero), exact.T @ sums_to_zero, 1e-6 * np.abs(sums_to_zero).sum())
+    standard = StandardizedOperator(X, exact.mean(axis=0), exact.std(axis=0))
+    scaled = (exact - exact.mean(axis=0)) * np.where(exact.std(axis=0) > 0, 1 / np.maximum(exact.std(axis=0), 1e-9), 0)
+    assert_close(standard.matvec(w), scaled @ w, 1e-6)
+
+
+def test_the_rounding_of_a_product_is_covered():
+    rng = np.random.default_rng(0)
+    for size in (1, 1e8, 1e15):
+        c, s = rng.standard_normal(100_000), size * rng.standard_normal(100_000)
+        exact = float(np.sum(c.astype(np.longdouble) * s))
+        assert abs(float(c @ s) - exact) <= product_rounding(c, s) <= 1e-13 * np.abs(c) @ np.abs(s)
 
 
 def test_few_coefficients_leave_the_other_rows_alone():

@@ -107,13 +107,36 @@ def test_large_samples_are_not_searched_through(loss, measure, scale, share):
     y = rng.permutation(50_000) < share * 50_000
     scores = scale * (rng.standard_normal(50_000) + 2.0 * y)
     looked_at = []
-    refine = _worst_labelling._Search.refine
-    with mock.patch.object(
-        _worst_labelling._Search, "refine", lambda self, c: looked_at.append(c.shape[1]) or refine(self, c)
+    search = _worst_labelling._Search
+    refine, split = search.refine, search.split_intervals
+    with (
+        mock.patch.object(search, "refine", lambda self, c: looked_at.append(c.shape[1]) or refine(self, c)),
+        mock.patch.object(search, "split_intervals", lambda self, c: looked_at.append(c.size) or split(self, c)),
     ):
         value, gradient = loss.bind(y).value_and_gradient(scores)
-    assert sum(looked_at) < 20_000
+    assert 0 < sum(looked_at) < 20_000
     assert value == pytest.approx(value_of(gradient, scores, y, measure), abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [None, "whole", "parts"])
+@pytest.mark.parametrize("beta", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("intervals", [1, 3, 512])
+def test_split_intervals_contain_the_best_table(weighted, beta, intervals):
+    rng = np.random.default_rng(intervals)
+    for scale in (1e-6, 0.03, 1.0, 1e4):
+        y = rng.permutation(120) < 40
+        weight = {None: None, "whole": rng.integers(1, 4, 120), "parts": rng.uniform(0.2, 3.0, 120)}[weighted]
+        scores = scale * np.round(rng.standard_normal(120) + y, 1)
+        with (
+            mock.patch.object(_worst_labelling, "_SMALL", 0),
+            mock.patch.object(_worst_labelling, "_INTERVALS", intervals),
+            mock.patch.object(_worst_labelling, "_INTERVAL_PARTS", 2),
+        ):
+            value = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
+        # The rectangles of the general search, which does not use that the error is concave in the false positives.
+        with mock.patch.object(_worst_labelling, "_SMALL", 0), mock.patch.object(FBeta, "saddle", False):
+            expected = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
+        assert value == pytest.approx(expected, rel=1e-13)
 
 
 # Convexity and bounds

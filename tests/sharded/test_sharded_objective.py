@@ -17,7 +17,7 @@ from rocmax.sharded.local import LocalShards
 from rocmax.sharded.objective import ShardedLoss, ShardedOperator, certified
 from rocmax.sharded.shard import Part, Shard
 from rocmax.sharded.vectors import Space
-from rocmax.solvers import CCCP, ProximalBundle, SmoothedNewton
+from rocmax.solvers import CCCP, OCAS, ProximalBundle, SmoothedNewton
 
 LOSSES = {
     "auc": PairwiseHinge(),
@@ -135,13 +135,45 @@ def test_constraint_and_cccp():
     exact = ProximalBundle(1e-4).solve(as_operator(X), PairwiseHinge().bind(y), ball)
     operator, _ = shards(X, y, ends=(1000,))
     sharded = ShardedLoss(operator, PairwiseHinge().bind)
-    found = certified(ProximalBundle(1e-3).solve(operator, sharded, ball), operator, sharded, 1.0)
+    found = certified(ProximalBundle(1e-3).solve(operator, sharded, ball), operator, sharded, ball)
     assert found.objective >= PairwiseHinge().bind(y).value_and_gradient(X @ found.w)[0] * (1 - 1e-9)
     assert found.objective == pytest.approx(exact.objective, rel=1.5e-3)
     loss, start = PartialAUCHinge(0.05, 0.3), found.w
     in_memory = CCCP(1e-4).solve(as_operator(X), loss.bind(y), SquaredL2(10.0), start)
     sharded = CCCP(1e-4).solve(operator, ShardedLoss(operator, loss.bind), SquaredL2(10.0), start)
     assert sharded.objective == pytest.approx(in_memory.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_bins", [1, 8, 64])
+@pytest.mark.parametrize("penalty", [L1Ball(0.5), SquaredL2(10.0)], ids=["constraint", "penalty"])
+def test_the_gap_of_solvers_that_use_lower_bounds_holds_for_the_exact_loss(penalty, n_bins):
+    X, y = overlapping_rows()
+    loss = PairwiseHinge().bind(y)
+    accurate, solver = (ProximalBundle(1e-5), ProximalBundle()) if penalty == L1Ball(0.5) else (OCAS(1e-6), OCAS())
+    exact = accurate.solve(as_operator(X), loss, penalty)
+    operator, _ = shards(X, y, ends=(1000,))
+    sharded = ShardedLoss(operator, PairwiseHinge().bind, n_bins)
+    found = certified(solver.solve(operator, sharded, penalty), operator, sharded, penalty)
+    value = loss.value_and_gradient(X @ found.w)[0]
+    assert found.objective >= (value if penalty == L1Ball(0.5) else penalty.value(found.w) + penalty.C * value) - 1e-9
+    assert found.objective - found.gap <= exact.objective + 1e-9
+
+
+def test_single_precision_rows_far_from_zero_have_the_scores_of_double_precision():
+    X, y = overlapping_rows()
+    far = (X + 1e6).astype(np.float32)
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(X.shape[1])
+    operator, _ = shards(far, y, ends=(1000,))
+    operator.space.standardize()
+    centred = far.astype(float) - far.mean(axis=0, dtype=np.float64)
+    scores = centred / centred.std(axis=0) @ w
+    value, coefficients = ShardedLoss(operator, PairwiseHinge().bind, 8192).value_and_gradient(operator.matvec(w))
+    expected, slope = PairwiseHinge().bind(y).value_and_gradient(scores)
+    assert value == pytest.approx(expected, rel=1e-5)
+    np.testing.assert_allclose(
+        coefficients.gradient(), (centred / centred.std(axis=0)).T @ slope, atol=1e-4 * np.abs(w).max()
+    )
 
 
 def test_the_division_does_not_change_the_result():

@@ -73,6 +73,19 @@ def test_single_precision_and_sparse_rows_have_the_same_optimum():
         assert result.objective == pytest.approx(results[0].objective, rel=1e-3)
 
 
+@pytest.mark.parametrize("mean", [0.0, 3e5])
+def test_single_precision_columns_far_from_zero_are_certified(mean):
+    X, y, weight = problem()
+    single = (X + mean * np.array([1.0, 0.0, -1.0, 0.5])).astype(np.float32)
+    result = SmoothedNewton().solve(as_operator(single), PairwiseHinge().bind(y, weight), SquaredL2(10.0))
+    assert result.converged
+    exact = single.astype(np.float64) - mean * np.array([1.0, 0.0, -1.0, 0.5])
+    at = exact_objective(PairwiseHinge(), exact, y, weight, result.w, 10.0)
+    assert at == pytest.approx(result.objective, rel=1e-4)
+    best = SmoothedNewton(1e-5).solve(as_operator(exact), PairwiseHinge().bind(y, weight), SquaredL2(10.0))
+    assert result.objective - result.gap <= best.objective * (1 + 1e-6)
+
+
 def test_a_collapse_on_many_rows_is_certified():
     X, y, _ = problem(shift=0.2)
     result = SmoothedNewton().solve(as_operator(X), PartialAUCTight(0.0, 0.05).bind(y), SquaredL2(10.0))

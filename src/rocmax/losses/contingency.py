@@ -49,6 +49,8 @@ class ContingencyLoss(Loss):
     batch_unbiased: ClassVar[bool] = False
     # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
+    # Whether the error is convex in the true positives and concave in the false positives.
+    saddle: ClassVar[bool] = False
 
     @abstractmethod
     def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
@@ -62,6 +64,10 @@ class ContingencyLoss(Loss):
         """Return a plane above one minus the measure on rectangles of tables; by default a bound from monotonicity."""
         level = 1.0 - self.measure(t1, f2, m, n)
         return Plane(level, np.zeros_like(level), np.zeros_like(level))
+
+    def rise(self, tp: Array, f1: Array, f2: Array, m: float) -> Array:
+        """Return the error at ``f2`` minus that at ``f1``, for a measure with ``saddle=True``."""
+        raise TypeError(f"{type(self).__name__} does not implement the rise of the error")
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array | None:
         """Return the maximiser in ``[f1, f2]`` of one minus the measure plus ``slope * fp``; None if it is an end."""
@@ -82,6 +88,7 @@ class BoundContingency(BoundLoss):
     def __init__(self, loss: ContingencyLoss, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight)
         self._loss = loss
+        self.saddle = loss.saddle
         self._plain = sample_weight is None or bool((self.weight[self.weight > 0] == 1.0).all())
         self._is_positive = ~self.is_negative if sample_weight is None else (self.weight > 0) & ~self.is_negative
         self._whole = self._plain or not np.any(self.weight % 1.0)
@@ -139,6 +146,10 @@ class BoundContingency(BoundLoss):
     def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
         """Return a plane above the error on rectangles."""
         return self._loss.plane(t1, t2, f1, f2, self.m, self.n)
+
+    def rise(self, tp: Array, f1: Array, f2: Array) -> Array:
+        """Return the rise of the error between two numbers of false positives, see :meth:`ContingencyLoss.rise`."""
+        return self._loss.rise(tp, f1, f2, self.m)
 
     def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
         """Return candidates between two boundaries of a negative; integers if the weights are integers."""
@@ -210,8 +221,8 @@ class FBeta(ContingencyLoss):
 
     .. math:: \max_{\bar y} \; 1 - F_\beta + \frac1m \sum_i (\bar y_i - y_i) s_i
 
-    The error is convex in ``tp`` and concave in ``fp``, so the bounds of the search are tight: after sorting, a few
-    hundred evaluations are sufficient.
+    The error is convex in ``tp`` and concave in ``fp``, so the best ``fp`` for a given ``tp`` is found by bisection.
+    After sorting, a few thousand evaluations are sufficient.
 
     Parameters
     ----------
@@ -232,6 +243,7 @@ class FBeta(ContingencyLoss):
 
     beta: float = 1.0
     knows_parts: ClassVar[bool] = True
+    saddle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, bool) or not (0 < self.beta < np.inf):
@@ -256,6 +268,12 @@ class FBeta(ContingencyLoss):
         at_t1, at_t2 = ((1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2))
         steeper = np.maximum(at_t2 - at_t1, 0.0) * (f2 - f1)
         return Plane(level, (other - level + steeper) / np.maximum(t2 - t1, 1e-300), at_t1)
+
+    def rise(self, tp: Array, f1: Array, f2: Array, m: float) -> Array:
+        """Return the difference of the errors."""
+        square = self.beta**2
+        size = square * m + tp
+        return (1 + square) * tp * ((f2 - f1) / ((size + f1) * (size + f2)))
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array:
         """Return the zero of the derivative in ``fp``."""

@@ -15,6 +15,7 @@ from rocmax._typing import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.bins import MAX_BINS, Bins
 from rocmax.operators import Operator
+from rocmax.penalties import SquaredL2
 from rocmax.sharded.shard import Sample
 from rocmax.sharded.vectors import Binned, Coefficients, Scores, Space
 from rocmax.solvers.base import Result
@@ -234,13 +235,14 @@ def _stacked(parts: list[Any]) -> Any:
     return sparse.vstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.concatenate(parts)
 
 
-def certified(result: Result, operator: Operator, loss: BoundLoss, C: float) -> Result:
+def certified(result: Result, operator: Operator, loss: BoundLoss, penalty: Any) -> Result:
     """Return a result whose objective is an upper bound of the exact one, with a gap that holds for the exact loss.
 
-    Most solvers use the value of a cut, which is a lower bound of the loss, as the value of the loss.
+    Most solvers use the value of a cut, which is a lower bound of the loss, as the value of the loss. The bins of the
+    solver at the solution are not known here, so the objective is computed again and not corrected.
     """
-    if not isinstance(loss, ShardedLoss):
+    if not isinstance(loss, ShardedLoss) or not loss.convex:
         return result
-    scores: Any = operator.matvec(result.w)
-    upper = result.objective + C * max(loss.upper(scores) - loss.value_and_gradient(scores)[0], 0.0)
-    return replace(result, objective=upper, gap=result.gap + (upper - result.objective))
+    upper = loss.upper(operator.matvec(result.w))  # type: ignore[arg-type]  # scores in shards
+    objective = penalty.value(result.w) + penalty.C * upper if isinstance(penalty, SquaredL2) else upper
+    return replace(result, objective=objective, gap=max(result.gap + (objective - result.objective), 0.0))

@@ -15,6 +15,7 @@ from scipy.special import expit, log_expit
 from rocmax._typing import Array, Index
 from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.metrics.curve import distinct_scores
+from rocmax.operators import far_means, row_scores, row_sum
 from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
 
 # Rows whose scores are processed at a time.
@@ -185,7 +186,7 @@ class Shard:
         total, gradient = 0.0, np.zeros(self._rows.shape[1])
         for start, chunk in self._rows.chunks():
             c = self._coefficients(coefficients, slice(start, start + chunk.shape[0]))
-            gradient += chunk.T @ c.astype(chunk.dtype, copy=False)
+            gradient += row_sum(chunk, c, far_means(chunk))
             total += float(c.sum())
         return gradient, total
 
@@ -264,12 +265,13 @@ class Shard:
         for start, chunk in self._rows.chunks():
             rows = slice(start, start + chunk.shape[0])
             side = np.where(self._positive[rows], 1.0, -1.0)
-            margin = side * (np.asarray(chunk @ v.astype(chunk.dtype), dtype=np.float64) + shift)
+            means = far_means(chunk)
+            margin = side * (row_scores(chunk, v, means) + shift)
             weight = self._weights(rows.start, rows.stop)
             weight = np.ones(side.size) if weight is None else weight
             value -= float(weight @ log_expit(margin))
             c = -weight * side * expit(-margin)
-            gradient += chunk.T @ c.astype(chunk.dtype, copy=False)
+            gradient += row_sum(chunk, c, means)
             total += float(c.sum())
         return value, gradient, total
 
@@ -280,8 +282,7 @@ class Shard:
                 target.write(rows.start, self._scores(recipe.terms, rows))
         else:
             for start, chunk in self._rows.chunks():
-                s = np.asarray(chunk @ recipe.v.astype(chunk.dtype), dtype=np.float64)
-                target.write(start, s - recipe.shift)
+                target.write(start, row_scores(chunk, recipe.v, far_means(chunk)) - recipe.shift)
         self._vectors[recipe.key] = target
 
     def _new(self, key: int) -> Any:

@@ -227,6 +227,10 @@ class Coefficients:
         assert self._size is not None
         return self._size
 
+    def product_size(self) -> float:
+        """Return the size of the terms of the product with the scores of the bins; 0 without bins."""
+        return sum(term.product_size() for term in self.terms if isinstance(term, Binned))
+
     def gradient(self) -> Array:
         """Return ``X.T @ c`` for the standardized features; one pass over the data."""
         needed, requested = self._requested()
@@ -289,6 +293,10 @@ class Binned:
     def is_nonzero(self) -> bool:
         """Return whether some coefficient of a row is not zero."""
         return bool(self.values[self.bins.used].any())
+
+    def product_size(self) -> float:
+        """Return the sum of the absolute products of coefficient and score, from the sums in the bins."""
+        return abs(self.factor) * float(np.abs(self.values) @ np.abs(self.bins.total))
 
     def requests(self) -> list[BinnedTerm | LinearTerm]:
         """Return the term as part of a request."""

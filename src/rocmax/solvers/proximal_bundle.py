@@ -9,7 +9,7 @@ import numpy as np
 from rocmax._params import Parameters
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss
-from rocmax.operators import CountingOperator, Operator, zero_scores
+from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import Ball
 from rocmax.solvers._ball_bundle import ConstrainedBundle
 from rocmax.solvers._zero_weights import Origin
@@ -143,8 +143,9 @@ class _BundleSteps:
     def cut(self) -> None:
         """Add a cut from the current coefficients."""
         gradient = self.operator.rmatvec(self.coefficients) if self.at.any() else self.origin.slope
+        offset = self.value - float(self.coefficients @ self.at) - product_rounding(self.coefficients, self.at)
         # At zero weights, a cut can exceed the loss only by rounding error.
-        self.bundle.add(gradient, min(self.value - float(self.coefficients @ self.at), 0.0))
+        self.bundle.add(gradient, min(offset, 0.0))
 
     def step(self, target: Array) -> None:
         """Take a step from the best point towards the target, and compute the next cut slightly beyond it."""
