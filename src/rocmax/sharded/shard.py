@@ -79,6 +79,8 @@ class Shard:
         The partitions that the rows come from, in order.
     on_disk : bool, default=False
         Whether score vectors are kept in a temporary file instead of memory.
+    folder : str or Path, default=None
+        Folder for that file. None uses the folder for temporary files.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Shard:
         weight: Any,
         parts: Sequence[Part],
         on_disk: bool = False,
+        folder: str | Path | None = None,
     ) -> None:
         self._rows, self._positive = rows, positive
         self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
@@ -95,7 +98,7 @@ class Shard:
         self._first = np.cumsum([0, *(part.n_rows for part in parts)])
         self._starts = np.zeros(len(self._parts), dtype=np.int64)
         self._vectors: dict[int, Any] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-") if on_disk else None
+        self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-", dir=folder) if on_disk else None
 
     def answer(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> Any:
         """Make and drop vectors, then call a method; the answer to a request of the driver."""

@@ -274,6 +274,45 @@ def test_bad_input(rows):
         AUCClassifier(solver="cutting_plane").fit_files(RowStore(path, y))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "y"}, "with a RowStore, target must not be given; got 'y'"),
+        ({"columns": np.array(["a"])}, "with a RowStore, columns must not be given"),
+        ({"max_memory": "10MB"}, "with a RowStore, max_memory must not be given; got '10MB'"),
+        ({"standardize": "no"}, "standardize must be True or False; got 'no'"),
+        ({"standardize": None}, "standardize must be True or False; got None"),
+    ],
+)
+def test_parameters_that_would_be_ignored(rows, options, message):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match=message):
+        AUCClassifier().fit_files(RowStore(X, y), **options)
+
+
+def test_a_warm_start_with_other_features(rows):
+    X, y, _ = rows
+    model = AUCClassifier(warm_start=True).fit_files(RowStore(X, y))
+    with pytest.raises(ValueError, match="X must have the 6 features of the previous fit; got 3 features"):
+        model.fit_files(RowStore(X[:, :3], y))
+
+
+def test_scores_are_written_to_the_folder(rows, tmp_path, monkeypatch):
+    X, y, _ = rows
+    lines = [",".join([*map(str, row), label]) for row, label in zip(X[:500].tolist(), y, strict=False)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,d,e,f,y", *lines]))
+    create, folders = DiskArray.create.__func__, set()
+
+    def listed(cls, path, *rest):
+        folders.add(path.parent.parent.parent)
+        return create(cls, path, *rest)
+
+    monkeypatch.setattr(DiskArray, "create", classmethod(listed))
+    AUCClassifier().fit_files(tmp_path / "rows.csv", target="y", max_memory="20kB", folder=tmp_path)
+    assert folders == {tmp_path}
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
 LIMITED = """
 import re, resource, sys, warnings
 warnings.simplefilter("error")
