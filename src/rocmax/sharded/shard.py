@@ -24,10 +24,11 @@ _LARGEST = 1e100
 
 
 class Part(NamedTuple):
-    """Partition of the data: its number and its number of rows."""
+    """Partition of the data: its number, its number of rows, and its name in messages."""
 
     number: int
     n_rows: int
+    name: str = ""
 
 
 class Recipe(NamedTuple):
@@ -81,6 +82,8 @@ class Shard:
         Whether score vectors are kept in a temporary file instead of memory.
     folder : str or Path, default=None
         Folder for that file. None uses the folder for temporary files.
+    names : sequence, default=None
+        Names of the columns, for messages.
     """
 
     def __init__(
@@ -91,10 +94,11 @@ class Shard:
         parts: Sequence[Part],
         on_disk: bool = False,
         folder: str | Path | None = None,
+        names: Sequence[Any] | None = None,
     ) -> None:
         self._rows, self._positive = rows, positive
         self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
-        self._parts = list(parts)
+        self._parts, self._names = list(parts), names
         self._first = np.cumsum([0, *(part.n_rows for part in parts)])
         self._starts = np.zeros(len(self._parts), dtype=np.int64)
         self._vectors: dict[int, Any] = {}
@@ -341,10 +345,11 @@ class Shard:
         else:
             row, column = (int(i) for i in np.argwhere(~(np.abs(chunk) <= _LARGEST))[0])
         part = int(np.searchsorted(self._first, start + row, side="right")) - 1
-        where = f" of partition {self._parts[part].number}" if len(self._parts) > 1 or self._parts[part].number else ""
+        where = f" of {self._parts[part].name}" if self._parts[part].name else ""
+        name = column if self._names is None else repr(self._names[column])
         raise ValueError(
             f"X must contain finite numbers with absolute values of at most {_LARGEST:g}; got {chunk[row, column]} in "
-            f"row {start + row - int(self._first[part])}, column {column}{where}"
+            f"row {start + row - int(self._first[part])}, column {name}{where}"
         )
 
 
