@@ -32,12 +32,16 @@ class Part(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """How a stored vector is made: ``X @ v - shift``, or a combination of stored vectors if these are present."""
+    """How a stored vector is made: ``X @ v - shift``, or a combination of stored vectors if these are present.
+
+    With ``double``, products with rows in single precision are computed in double precision.
+    """
 
     key: int
     v: Array
     shift: float
     terms: tuple[tuple[int, float], ...]
+    double: bool = False
 
 
 class BinnedTerm(NamedTuple):
@@ -187,11 +191,11 @@ class Shard:
                 sums[key] += found.sums(cells, self._vectors[key].read(rows.start, rows.stop), weight)
         return found, sums
 
-    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm]) -> tuple[Array, float]:
+    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm], double: bool = False) -> tuple[Array, float]:
         """Return ``X.T @ c`` and the sum of ``c`` for coefficients of rows, in one pass."""
         total, gradient = 0.0, np.zeros(self._rows.shape[1])
-        for start, chunk in self._rows.chunks():
-            c = self._coefficients(coefficients, slice(start, start + chunk.shape[0]))
+        for rows, chunk in self._chunks(double):
+            c = self._coefficients(coefficients, rows)
             gradient += chunk.T @ c.astype(chunk.dtype, copy=False)
             total += float(c.sum())
         return gradient, total
@@ -265,11 +269,10 @@ class Shard:
         label = np.repeat([False, True], [negatives.size, positives.size])
         return np.append(negatives, positives), label, np.append(negative_weight, positive_weight)
 
-    def logistic(self, v: Array, shift: float) -> tuple[float, Array, float]:
+    def logistic(self, v: Array, shift: float, double: bool = False) -> tuple[float, Array, float]:
         """Return the sum of logistic losses of ``X @ v + shift`` and its gradient, in one pass over the rows."""
         value, total, gradient = 0.0, 0.0, np.zeros(v.size)
-        for start, chunk in self._rows.chunks():
-            rows = slice(start, start + chunk.shape[0])
+        for rows, chunk in self._chunks(double):
             side = np.where(self._positive[rows], 1.0, -1.0)
             margin = side * (np.asarray(chunk @ v.astype(chunk.dtype), dtype=np.float64) + shift)
             weight = self._weights(rows.start, rows.stop)
@@ -286,10 +289,18 @@ class Shard:
             for rows in self._blocks():
                 target.write(rows.start, self._scores(recipe.terms, rows))
         else:
-            for start, chunk in self._rows.chunks():
+            for rows, chunk in self._chunks(recipe.double):
                 s = np.asarray(chunk @ recipe.v.astype(chunk.dtype), dtype=np.float64)
-                target.write(start, s - recipe.shift)
+                target.write(rows.start, s - recipe.shift)
         self._vectors[recipe.key] = target
+
+    def _chunks(self, double: bool) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows in chunks; with ``double``, a few rows of single precision at a time in double precision."""
+        for start, chunk in self._rows.chunks():
+            if double and chunk.dtype != np.float64:
+                yield from ((rows, block.astype(np.float64)) for rows, block in row_blocks(start, chunk))
+            else:
+                yield slice(start, start + chunk.shape[0]), chunk
 
     def _new(self, key: int) -> Any:
         size = self._rows.shape[0]

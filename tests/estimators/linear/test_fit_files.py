@@ -313,6 +313,19 @@ def test_scores_are_written_to_the_folder(rows, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
+@pytest.mark.parametrize(("offset", "size"), [(1e6, 1.0), (0.0, 1e18), (0.0, 1e-18)])
+def test_single_precision_far_from_zero(offset, size):
+    X, y = overlapping_rows(8000)
+    X = (size * (X + offset)).astype(np.float32)
+    expected = AUCClassifier(C=10.0).fit(StandardScaler().fit_transform(X.astype(float)), y)
+    found = AUCClassifier(C=10.0).fit_files(RowStore(X, y))
+    assert found.objective_ == pytest.approx(expected.objective_, abs=expected.dual_gap_ + found.dual_gap_ + 1e-6)
+    precise = AUCClassifier(C=10.0).fit_files(RowStore(X.astype(float), y))
+    np.testing.assert_allclose(found.coef_, precise.coef_, rtol=1e-5)
+    auto = [PartialAUCClassifier(max_fpr=0.2).fit_files(RowStore(rows, y)).coef_ for rows in (X, X.astype(float))]
+    np.testing.assert_allclose(*auto, rtol=1e-3, atol=1e-3 * abs(auto[1]).max())
+
+
 LIMITED = """
 import re, resource, sys, warnings
 warnings.simplefilter("error")
