@@ -25,6 +25,8 @@ _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
 # Within these limits, squares of values and weights, their sums and their products with C fit into double precision.
 _LARGEST, _SMALLEST = 1e100, 1e-100
+WEIGHT_SIZE = f"from {_SMALLEST:g} to {_LARGEST:g}, or zero to ignore a row"
+WEIGHT_ADVICE = "A weight is a number of copies of its row: divide by the mean weight"
 # Outside these limits, squares of values and the resulting weights overflow or underflow in single precision.
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 
@@ -185,12 +187,15 @@ def _widened(X: Any, largest: float) -> Any:
 
 
 def _check_weight_size(weight: NDArray[np.float64]) -> None:
-    low, high = float(weight.min()), float(weight.max())
-    if low < _SMALLEST or high > _LARGEST:
-        raise ValueError(
-            f"sample_weight must be from {_SMALLEST:g} to {_LARGEST:g}, or zero to ignore a row; got "
-            f"{low:.3g} to {high:.3g}. A weight is a number of copies of its row: divide by the mean weight"
-        )
+    if extreme_weights(weight).any():
+        found = f"{float(weight.min()):.3g} to {float(weight.max()):.3g}"
+        raise ValueError(f"sample_weight must be {WEIGHT_SIZE}; got {found}. {WEIGHT_ADVICE}")
+
+
+def extreme_weights(weight: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the weights that are too small or too large, but not zero."""
+    found: NDArray[np.bool_] = (weight > 0) & ((weight < _SMALLEST) | (weight > _LARGEST))
+    return found
 
 
 def check_number(name: str, value: Any, *, above: float, integer: bool = False) -> None:
@@ -199,6 +204,12 @@ def check_number(name: str, value: Any, *, above: float, integer: bool = False) 
     if isinstance(value, bool) or not isinstance(value, kinds) or not (above < value < np.inf):
         kind = "an integer" if integer else "a finite number"
         raise ValueError(f"{name} must be {kind} > {above:g}; got {value!r}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError if a parameter is not True or False: a text such as "no" would count as True."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

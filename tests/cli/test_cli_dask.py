@@ -171,3 +171,15 @@ def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
     table.to_parquet(tmp_path / "part0.parquet")
     with pytest.raises(ValueError, match="perhaps"):
         fit_table(tmp_path / "part0.parquet", target="label", positive="yes", model="linear", tune=False, dask=address)
+
+
+def test_partitions_without_rows_or_labels(address, tmp_path):
+    table = payments(3000)
+    table[:1500].to_parquet(tmp_path / "a.parquet")
+    table[1500:].to_parquet(tmp_path / "b.parquet")
+    expected = fit_table(str(tmp_path / "*.parquet"), target="label", max_fpr=0.1, dask=address)
+    table[:0].to_parquet(tmp_path / "c.parquet")
+    table[:20].assign(label=pd.array([None] * 20, dtype="Int64")).to_parquet(tmp_path / "d.parquet")
+    options = {"target": "label", "max_fpr": 0.1, "skip_unlabelled": True}
+    found = fit_table(str(tmp_path / "*.parquet"), dask=address, **options)
+    assert sum(found.facts["classes"].values()) == sum(expected.facts["classes"].values()) == 3000

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 from rocmax.data import DataError, _csv, _parquet, _svmlight, iter_batches, read_table
+from rocmax.data._files import find_source
 from rocmax.data._shuffle import rebatch
 
 N_ROWS = 2500
@@ -169,3 +170,11 @@ def test_row_groups_that_were_read_are_let_go(tmp_path):
         most = max(most, pa.total_allocated_bytes() - before)
     assert path.stat().st_size > 80e6
     assert most < 30e6
+
+
+def test_batches_of_wide_parquet_files_are_short(tmp_path):
+    frame = pd.DataFrame(np.zeros((30_000, 100)), columns=[f"f{i}" for i in range(100)])
+    frame.to_parquet(tmp_path / "wide.parquet", row_group_size=1000)
+    sizes = [table.nbytes for table in _parquet.parts(find_source(tmp_path / "wide.parquet"), list(frame))]
+    assert sum(sizes) >= frame.to_numpy().nbytes
+    assert max(sizes) < 9_000_000

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
+from rocmax import AUCClassifier
 from rocmax.data import DataError, RowStore, iter_batches, read_table
 from rocmax.data.disk import DiskArray
 from rocmax.data.sizes import parse_bytes
@@ -182,6 +183,7 @@ def test_bad_files(tmp_path):
     frame().drop(columns="c").to_csv(tmp_path / "b.csv", index=False)
     frame().assign(a="text").to_csv(tmp_path / "c.csv", index=False)
     np.save(tmp_path / "X.npy", X)
+    (tmp_path / "e.svm").write_text("0 1:1\n1 1:2\n")
     named, good = {"target": "label"}, tmp_path / "a.csv"
     every = [
         ([good], {}, "target must be the name of the column with the labels"),
@@ -191,6 +193,11 @@ def test_bad_files(tmp_path):
         (good, named | {"max_memory": "lots"}, "max_memory must be a number of bytes"),
         (good, named | {"columns": []}, r"columns must name at least one feature of .*a.csv; got \[\]"),
         (good, named | {"columns": ["label"]}, r"columns must name at least one feature"),
+        (good, named | {"columns": ["a", "b", "a"]}, "columns must be distinct; got 'a' more than once"),
+        (good, {"target": "w", "weight": "w"}, "weight must be another column than target; got 'w' for both"),
+        (good, named | {"skip_unlabelled": "no"}, "skip_unlabelled must be True or False; got 'no'"),
+        (good, named | {"zero_based": None}, "zero_based must be True or False; got None"),
+        (tmp_path / "e.svm", {"columns": ["a"]}, r"e.svm is an svmlight file, which has no column names; got columns"),
         (good, named | {"columns": "a"}, r"columns must be a list of names; got the text 'a'. For one column: \['a'\]"),
         (tmp_path / "X.npy", {}, r"X.npy has no labels. .* pass a RowStore: fit_files\(RowStore\(X, y\)\)"),
     ]
@@ -245,6 +252,14 @@ def test_bad_arrays(tmp_path):
             DataError, match=rf"sample_weight must be finite, >= 0 and not all zero; got {bad} in row 7"
         ):
             RowStore(X, Y, np.where(np.arange(50) == 7, bad, WEIGHT))
+    for bad in (1e-200, 2e150):
+        with pytest.raises(
+            DataError, match=rf"sample_weight must be from 1e-100 to 1e\+100, .* got {re.escape(str(bad))} in row 7"
+        ):
+            RowStore(X, Y, np.where(np.arange(50) == 7, bad, WEIGHT))
+    for empty in (X[:, :0], X[:0], sparse.csr_matrix((50, 0)), sparse.csr_matrix((0, 4))):
+        with pytest.raises(DataError, match=r"at least one row and one column; got shape \(\d+, \d\)"):
+            RowStore(empty, Y)
     (tmp_path / "X.npy").write_bytes(b"no array")
     with pytest.raises(DataError, match=r"X.npy must be a .npy file"):
         RowStore(tmp_path / "X.npy", Y)
@@ -253,6 +268,19 @@ def test_bad_arrays(tmp_path):
     (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:-20])
     with pytest.raises(DataError, match=r"X.npy ends before row 50 of 50; was it changed"):
         array.read(0, 50)
+
+
+def test_a_closed_store(tmp_path):
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    with RowStore.from_files(tmp_path / "a.csv", target="label", weight="w", folder=tmp_path) as store:
+        assert store.folder.parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    for use in (store.chunks, lambda: store.rows, lambda: store.weight, lambda: AUCClassifier().fit_files(store)):
+        with pytest.raises(ValueError, match=r"the RowStore must be open; .* with RowStore.from_files"):
+            use()
+    with RowStore(X, Y) as arrays:  # nothing is removed
+        pass
+    np.testing.assert_array_equal(dense(arrays), X)
 
 
 @pytest.mark.parametrize(("text", "size"), [("1GB", 10**9), ("2 GiB", 2 << 30), ("1.5kb", 1500), (64, 64), ("7", 7)])

@@ -48,9 +48,13 @@ def feature_names(
     if source.columns is None:
         if weight is not None:
             raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
+        if columns is not None:
+            raise DataError(f"{source.name} is an svmlight file, which has no column names; got columns={columns!r}")
         return None
     if target is None:
         raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
+    if weight == target:
+        raise DataError(f"weight must be another column than target; got {target!r} for both")
     found = [name for name in (source.columns if columns is None else columns) if name not in (target, weight)]
     if not found:
         raise DataError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._validate import WEIGHT_ADVICE, WEIGHT_SIZE, extreme_weights
 from rocmax.data.disk import DiskArray
 from rocmax.data.errors import DataError
 
@@ -83,12 +84,18 @@ def open_weights(values: Any, size: int) -> NDArray[np.float64] | DiskArray:
 
 
 def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str = "") -> None:
-    """Raise DataError if a weight is negative or not finite; ``first`` is the number of the first row."""
+    """Raise DataError for a bad weight or one of extreme size; ``first`` is the number of the first row."""
     bad = ~((values >= 0) & (values < np.inf))
     if bad.any():
         row = int(bad.argmax())
         raise DataError(
             f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
+        )
+    extreme = extreme_weights(values)
+    if extreme.any():
+        row = int(extreme.argmax())
+        raise DataError(
+            f"{name} must be {WEIGHT_SIZE}; got {values[row]} in row {first + row}{counted}. {WEIGHT_ADVICE}"
         )
 
 

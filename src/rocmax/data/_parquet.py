@@ -9,7 +9,8 @@ from rocmax._decompression import beyond_limit, unpack_limit
 from rocmax.data._files import Source, arrow
 from rocmax.data.errors import DataError, check_distinct
 
-BATCH_ROWS = 1 << 16
+# Rows of a batch, and its size in bytes if each value takes eight.
+BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 23
 
 
 def header(source: Source) -> list[str]:
@@ -21,17 +22,22 @@ def header(source: Source) -> list[str]:
 
 
 def parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield the file as Arrow tables; at most one row group is in memory."""
+    """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
     with _open(source) as file:
         if file.metadata.num_rows == 0:
             raise DataError(f"{source.path} has columns but no rows")
         try:
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+            for batch in file.iter_batches(_batch_rows(len(columns)), columns=list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{source.path} is damaged: {error}") from error
+
+
+def _batch_rows(n_columns: int) -> int:
+    """Return the rows of a batch, which spans several row groups if these are smaller."""
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * max(1, n_columns))))
 
 
 def check_size(source: Source, columns: Sequence[str], max_bytes: int | None) -> None:

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from rocmax._progress import stage
 from rocmax._sparse import canonical_csr
+from rocmax._validate import check_flag
 from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
 from rocmax.data._conversion import Kind
 from rocmax.data._labels import LabelCodes, encoded, open_weights
@@ -56,6 +57,8 @@ class RowStore:
         Sample weights. Those in files are read when this attribute is used; a fit reads them in parts.
     feature_names : list of str or None
         Names of the features, if the rows come from tables with a header.
+    folder : Path or None
+        Folder of the binary copy made by :meth:`from_files`, which :meth:`close` removes.
 
     Examples
     --------
@@ -72,15 +75,16 @@ class RowStore:
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, max_memory: int | str = "1GB") -> None:
         self.max_memory = parse_bytes("max_memory", max_memory)
-        self.rows = _open_rows(X, self.max_memory // _SHARE)
-        self.shape = self.rows.shape
+        self._rows = _open_rows(X, self.max_memory // _SHARE)
+        self.shape = self._rows.shape
         self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
-        self.stored_weight: NDArray[Any] | DiskArray | None = None
+        self._weight: NDArray[Any] | DiskArray | None = None
         if sample_weight is not None:
             given = isinstance(sample_weight, DiskArray)
-            self.stored_weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
+            self._weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
-        self._folder: Path | None = None
+        self.folder: Path | None = None
+        self._closed = False
 
     @classmethod
     def from_files(
@@ -125,9 +129,10 @@ class RowStore:
             Whether to leave out rows without a label, which are otherwise an error.
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
-            own, up to 200 MB for text and one row group for parquet files.
+            own, up to 200 MB for text, and 100 MB and one row group for parquet files.
         folder : str or Path, default=None
-            Folder for the copy, which takes 8 bytes a value. None uses the folder for temporary files.
+            Folder for the copy, which takes 8 bytes a value, and for score vectors. None uses the folder for temporary
+            files.
 
         Returns
         -------
@@ -135,6 +140,8 @@ class RowStore:
             The rows.
         """
         limit = parse_bytes("max_memory", max_memory)
+        check_flag("zero_based", zero_based)
+        check_flag("skip_unlabelled", skip_unlabelled)
         check_names(columns)
         paths = find_files(files)
         options: dict[str, Any] = {
@@ -162,8 +169,20 @@ class RowStore:
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
-        store.feature_names, store._folder = names, home
+        store.feature_names, store.folder = names, home
         return store
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, which are read in chunks."""
+        self._check_open()
+        return self._rows
+
+    @property
+    def stored_weight(self) -> NDArray[Any] | DiskArray | None:
+        """Sample weights, in memory or on disk."""
+        self._check_open()
+        return self._weight
 
     @property
     def weight(self) -> NDArray[Any] | None:
@@ -177,9 +196,16 @@ class RowStore:
 
     def close(self) -> None:
         """Remove the binary copy made by :meth:`from_files`; the files of the user are not changed."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder, self._closed = None, True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(
+                "the RowStore must be open; got one whose binary copy was removed by close() or at the end of a with "
+                "statement. Make another one with RowStore.from_files"
+            )
 
     def __enter__(self) -> RowStore:
         return self
@@ -199,6 +225,7 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
     if isinstance(X, DenseFileRows | SparseFileRows | MemoryRows):
         return X
     if sparse.issparse(X):
+        _check_shape(X)
         X = X.tocsr()
         data, indices, indptr = (DiskArray.of_map(part) for part in (X.data, X.indices, X.indptr))
         if data is not None and indices is not None and indptr is not None:
@@ -207,8 +234,13 @@ def _open_rows(X: Any, chunk_bytes: int) -> Rows:
     array: Any = DiskArray.open(X) if isinstance(X, str | Path) else DiskArray.of_map(X)
     if array is None:
         array = np.asarray(X)
-    if len(array.shape) != 2 or array.dtype.kind not in "fiub" or array.shape[0] == 0:
-        raise DataError(
-            f"X must be a 2-D array of numbers with at least one row; got shape {array.shape} and dtype {array.dtype}"
-        )
+    _check_shape(array)
     return DenseFileRows(array, chunk_bytes) if isinstance(array, DiskArray) else MemoryRows([array])
+
+
+def _check_shape(array: Any) -> None:
+    if len(array.shape) != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
+        raise DataError(
+            "X must be a 2-D array of numbers with at least one row and one column; got shape "
+            f"{array.shape} and dtype {array.dtype}"
+        )

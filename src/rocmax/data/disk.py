@@ -47,7 +47,11 @@ class DiskArray:
             raise DataError(f"{path} must be a .npy file with one array; got an archive")
         found = cls.of_map(array)
         if found is None:
-            raise DataError(f"{path} must have one or two dimensions in C order; got shape {array.shape}")
+            order = "C" if array.flags.c_contiguous else "Fortran"
+            raise DataError(
+                f"{path} must have one or two dimensions in C order, row after row; got shape {array.shape} in {order} "
+                "order. Save numpy.ascontiguousarray(X)"
+            )
         return found
 
     @classmethod

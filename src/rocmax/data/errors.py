@@ -23,16 +23,23 @@ def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -
 
 
 def check_names(columns: Sequence[str] | None) -> None:
-    """Raise ValueError if a text is given for the names of columns: it would be a list of characters."""
+    """Raise ValueError if a name is given twice, or a text for all names: it would be a list of characters."""
     if isinstance(columns, str):
         raise ValueError(f"columns must be a list of names; got the text {columns!r}. For one column: [{columns!r}]")
+    twice = _repeated(columns or ())
+    if twice:
+        raise ValueError(f"columns must be distinct; got {_listed(twice)} more than once")
 
 
 def check_distinct(path: object, names: Sequence[str]) -> None:
     """Raise DataError if two columns have the same name."""
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    twice = _repeated(names)
     if twice:
         raise DataError(f"{path} must have distinct column names; got {_listed(twice)} more than once")
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _listed(names: Sequence[str]) -> str:

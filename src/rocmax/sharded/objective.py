@@ -73,8 +73,15 @@ class ShardedOperator:
         return self._scaled(rows[order])
 
     def _scaled(self, rows: Any) -> Any:
-        """Divide rows by the scale of the features; they are not centred, as only their differences are used."""
+        """Divide rows by the scale of the features.
+
+        Their differences are used, and their size for rounding errors. So they are centred only if they are far from
+        zero.
+        """
         scale = self.space.scale
+        if self.space.double:
+            rows = rows.astype(np.float64)
+            rows = rows if sparse.issparse(rows) else rows - self.space.mean
         if (scale == 1.0).all():
             return rows
         if sparse.issparse(rows):

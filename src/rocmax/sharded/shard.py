@@ -25,19 +25,24 @@ _LARGEST = 1e100
 
 
 class Part(NamedTuple):
-    """Partition of the data: its number and its number of rows."""
+    """Partition of the data: its number, its number of rows, and its name in messages."""
 
     number: int
     n_rows: int
+    name: str = ""
 
 
 class Recipe(NamedTuple):
-    """How a stored vector is made: ``X @ v - shift``, or a combination of stored vectors if these are present."""
+    """How a stored vector is made: ``X @ v - shift``, or a combination of stored vectors if these are present.
+
+    With ``double``, products with rows in single precision are computed in double precision.
+    """
 
     key: int
     v: Array
     shift: float
     terms: tuple[tuple[int, float], ...]
+    double: bool = False
 
 
 class BinnedTerm(NamedTuple):
@@ -80,6 +85,10 @@ class Shard:
         The partitions that the rows come from, in order.
     on_disk : bool, default=False
         Whether score vectors are kept in a temporary file instead of memory.
+    folder : str or Path, default=None
+        Folder for that file. None uses the folder for temporary files.
+    names : sequence, default=None
+        Names of the columns, for messages.
     """
 
     def __init__(
@@ -89,14 +98,16 @@ class Shard:
         weight: Any,
         parts: Sequence[Part],
         on_disk: bool = False,
+        folder: str | Path | None = None,
+        names: Sequence[Any] | None = None,
     ) -> None:
         self._rows, self._positive = rows, positive
         self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
-        self._parts = list(parts)
+        self._parts, self._names = list(parts), names
         self._first = np.cumsum([0, *(part.n_rows for part in parts)])
         self._starts = np.zeros(len(self._parts), dtype=np.int64)
         self._vectors: dict[int, Any] = {}
-        self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-") if on_disk else None
+        self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-", dir=folder) if on_disk else None
 
     def answer(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> Any:
         """Make and drop vectors, then call a method; the answer to a request of the driver."""
@@ -181,11 +192,11 @@ class Shard:
                 sums[key] += found.sums(cells, self._vectors[key].read(rows.start, rows.stop), weight)
         return found, sums
 
-    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm]) -> tuple[Array, float]:
+    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm], double: bool = False) -> tuple[Array, float]:
         """Return ``X.T @ c`` and the sum of ``c`` for coefficients of rows, in one pass."""
         total, gradient = 0.0, np.zeros(self._rows.shape[1])
-        for start, chunk in self._rows.chunks():
-            c = self._coefficients(coefficients, slice(start, start + chunk.shape[0]))
+        for rows, chunk in self._chunks(double):
+            c = self._coefficients(coefficients, rows)
             gradient += row_sum(chunk, c, far_means(chunk))
             total += float(c.sum())
         return gradient, total
@@ -259,11 +270,10 @@ class Shard:
         label = np.repeat([False, True], [negatives.size, positives.size])
         return np.append(negatives, positives), label, np.append(negative_weight, positive_weight)
 
-    def logistic(self, v: Array, shift: float) -> tuple[float, Array, float]:
+    def logistic(self, v: Array, shift: float, double: bool = False) -> tuple[float, Array, float]:
         """Return the sum of logistic losses of ``X @ v + shift`` and its gradient, in one pass over the rows."""
         value, total, gradient = 0.0, 0.0, np.zeros(v.size)
-        for start, chunk in self._rows.chunks():
-            rows = slice(start, start + chunk.shape[0])
+        for rows, chunk in self._chunks(double):
             side = np.where(self._positive[rows], 1.0, -1.0)
             means = far_means(chunk)
             margin = side * (row_scores(chunk, v, means) + shift)
@@ -281,9 +291,21 @@ class Shard:
             for rows in self._blocks():
                 target.write(rows.start, self._scores(recipe.terms, rows))
         else:
-            for start, chunk in self._rows.chunks():
-                target.write(start, row_scores(chunk, recipe.v, far_means(chunk)) - recipe.shift)
+            for rows, chunk in self._chunks(recipe.double):
+                target.write(rows.start, row_scores(chunk, recipe.v, far_means(chunk)) - recipe.shift)
         self._vectors[recipe.key] = target
+
+    def _chunks(self, double: bool) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows in chunks; with ``double``, a few rows of single precision at a time in double precision.
+
+        Whether this is necessary is known for standardized features. Otherwise, products are computed from differences
+        to the means of a chunk, see :func:`~rocmax.operators.far_means`.
+        """
+        for start, chunk in self._rows.chunks():
+            if double and chunk.dtype != np.float64:
+                yield from ((rows, block.astype(np.float64)) for rows, block in row_blocks(start, chunk))
+            else:
+                yield slice(start, start + chunk.shape[0]), chunk
 
     def _new(self, key: int) -> Any:
         size = self._rows.shape[0]
@@ -339,10 +361,11 @@ class Shard:
         else:
             row, column = (int(i) for i in np.argwhere(~(np.abs(chunk) <= _LARGEST))[0])
         part = int(np.searchsorted(self._first, start + row, side="right")) - 1
-        where = f" of partition {self._parts[part].number}" if len(self._parts) > 1 or self._parts[part].number else ""
+        where = f" of {self._parts[part].name}" if self._parts[part].name else ""
+        name = column if self._names is None else repr(self._names[column])
         raise ValueError(
             f"X must contain finite numbers with absolute values of at most {_LARGEST:g}; got {chunk[row, column]} in "
-            f"row {start + row - int(self._first[part])}, column {column}{where}"
+            f"row {start + row - int(self._first[part])}, column {name}{where}"
         )
 
 

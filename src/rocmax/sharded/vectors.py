@@ -15,6 +15,9 @@ from rocmax.sharded.shard import BinnedTerm, LinearTerm, Recipe
 
 # Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
 _SAMPLE = 4096
+# If the mean of a feature is beyond this multiple of its scale, products in single precision have errors that matter to
+# the gap; scales beyond the second limit overflow or underflow there.
+_FARTHEST, _LARGEST_SINGLE = 1e3, 1e15
 _KEYS = itertools.count()
 
 
@@ -46,7 +49,7 @@ class Stored:
     def recipe(self) -> Recipe:
         """How the shards make this vector."""
         v, shift = self._space.raw(self.w)
-        return Recipe(self.key, v, shift, self.terms)
+        return Recipe(self.key, v, shift, self.terms, self._space.double)
 
 
 class Space:
@@ -67,10 +70,14 @@ class Space:
         self.n_positive, self.n_negative, self.m, self.n = counts
         self.n_rows, self.n_features = self.n_positive + self.n_negative, n_features
         self.mean, self.scale = np.zeros(n_features), np.ones(n_features)
+        self.double = False
         self._drop: list[int] = []
 
     def standardize(self) -> None:
-        """Compute mean and scale of the features in one pass; from now on, weights refer to standardized features."""
+        """Compute mean and scale of the features in one pass; from now on, weights refer to standardized features.
+
+        This also determines whether rows in single precision need products in double precision.
+        """
         moments: Moments | None = None
         for part in self.ask((), "moments"):
             moments = part if moments is None else moments.merged(part)
@@ -79,6 +86,9 @@ class Space:
         # A constant feature is left out: with this scale, its products are zero.
         constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(moments.mean)
         self.mean, self.scale = moments.mean, np.where(constant, np.inf, spread)
+        largest, smallest = np.max(spread, initial=0.0), np.min(spread[~constant], initial=1.0)
+        far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > _FARTHEST
+        self.double = bool(far or largest > _LARGEST_SINGLE or smallest < 1 / _LARGEST_SINGLE)
 
     def raw(self, w: Array) -> tuple[Array, float]:
         """Return weights of the original features and a shift that give the scores of standardized features."""
@@ -234,7 +244,7 @@ class Coefficients:
     def gradient(self) -> Array:
         """Return ``X.T @ c`` for the standardized features; one pass over the data."""
         needed, requested = self._requested()
-        answers = self.space.ask(needed, "gradient", requested)
+        answers = self.space.ask(needed, "gradient", requested, self.space.double)
         total = sum(part for _, part in answers)
         gradient = np.sum([part for part, _ in answers], axis=0)
         result: Array = (gradient - self.space.mean * total) / self.space.scale

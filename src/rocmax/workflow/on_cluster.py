@@ -37,12 +37,16 @@ _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defau
 
 
 class _Prepared(NamedTuple):
-    """What a worker needs to prepare a partition: the preprocessing, and how to read the columns and the labels."""
+    """What a worker needs to prepare a partition: the preprocessing, and how to read the columns and the labels.
+
+    ``none`` are the features of a partition without rows, which the preprocessing does not take.
+    """
 
     facts: dict[str, Any]
     table: Any
     target: str
     classes: tuple[str, str]
+    none: Any
 
 
 def fit_on_cluster(
@@ -196,9 +200,10 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         "reading": training.reading.facts(),
     }
     classes = training.target.positive, training.target.negative
-    prepared = need("dask").delayed(_Prepared(facts, table, target, classes), pure=True)
+    example = table.transform(sample.iloc[:1])
+    prepared = need("dask").delayed(_Prepared(facts, table, target, classes, example[:0]), pure=True)
     arrays = importlib.import_module("dask.array")
-    rows, labels, example = [], [], table.transform(sample.iloc[:1])
+    rows, labels = [], []
     for number, part in enumerate(train.to_delayed()):
         both = need("dask").delayed(_prepare, nout=2)(number, part, prepared)
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
@@ -215,6 +220,8 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
 
 def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
     """Return the features and the labels of a partition."""
+    if not len(frame):
+        return prepared.none, np.empty(0, dtype=object)
     source = table_source(prepared.facts, frame, None)
     try:
         X, y = source.read(target=prepared.target, **feature_options(prepared.facts, "the model", source))

@@ -274,6 +274,58 @@ def test_bad_input(rows):
         AUCClassifier(solver="cutting_plane").fit_files(RowStore(path, y))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "y"}, "with a RowStore, target must not be given; got 'y'"),
+        ({"columns": np.array(["a"])}, "with a RowStore, columns must not be given"),
+        ({"max_memory": "10MB"}, "with a RowStore, max_memory must not be given; got '10MB'"),
+        ({"standardize": "no"}, "standardize must be True or False; got 'no'"),
+        ({"standardize": None}, "standardize must be True or False; got None"),
+    ],
+)
+def test_parameters_that_would_be_ignored(rows, options, message):
+    X, y, _ = rows
+    with pytest.raises(ValueError, match=message):
+        AUCClassifier().fit_files(RowStore(X, y), **options)
+
+
+def test_a_warm_start_with_other_features(rows):
+    X, y, _ = rows
+    model = AUCClassifier(warm_start=True).fit_files(RowStore(X, y))
+    with pytest.raises(ValueError, match="X must have the 6 features of the previous fit; got 3 features"):
+        model.fit_files(RowStore(X[:, :3], y))
+
+
+def test_scores_are_written_to_the_folder(rows, tmp_path, monkeypatch):
+    X, y, _ = rows
+    lines = [",".join([*map(str, row), label]) for row, label in zip(X[:500].tolist(), y, strict=False)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,d,e,f,y", *lines]))
+    create, folders = DiskArray.create.__func__, set()
+
+    def listed(cls, path, *rest):
+        folders.add(path.parent.parent.parent)
+        return create(cls, path, *rest)
+
+    monkeypatch.setattr(DiskArray, "create", classmethod(listed))
+    AUCClassifier().fit_files(tmp_path / "rows.csv", target="y", max_memory="20kB", folder=tmp_path)
+    assert folders == {tmp_path}
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+@pytest.mark.parametrize(("offset", "size"), [(1e6, 1.0), (0.0, 1e18), (0.0, 1e-18)])
+def test_single_precision_far_from_zero(offset, size):
+    X, y = overlapping_rows(8000)
+    X = (size * (X + offset)).astype(np.float32)
+    expected = AUCClassifier(C=10.0).fit(StandardScaler().fit_transform(X.astype(float)), y)
+    found = AUCClassifier(C=10.0).fit_files(RowStore(X, y))
+    assert found.objective_ == pytest.approx(expected.objective_, abs=expected.dual_gap_ + found.dual_gap_ + 1e-6)
+    precise = AUCClassifier(C=10.0).fit_files(RowStore(X.astype(float), y))
+    np.testing.assert_allclose(found.coef_, precise.coef_, rtol=1e-5)
+    auto = [PartialAUCClassifier(max_fpr=0.2).fit_files(RowStore(rows, y)).coef_ for rows in (X, X.astype(float))]
+    np.testing.assert_allclose(*auto, rtol=1e-3, atol=1e-3 * abs(auto[1]).max())
+
+
 LIMITED = """
 import re, resource, sys, warnings
 warnings.simplefilter("error")

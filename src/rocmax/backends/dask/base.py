@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
-from rocmax._response import towards
+from rocmax._response import direction
 from rocmax._typing import Array
-from rocmax._validate import check_number, positive_index
+from rocmax._validate import check_flag, check_number, positive_index
 from rocmax.backends.dask.cluster import Cluster
 from rocmax.backends.dask.metrics import partial_auc_score
-from rocmax.backends.dask.partitions import LabelSet, pieces, warn_if_lost
+from rocmax.backends.dask.partitions import LabelSet, check_some_rows, pieces, warn_if_lost
 from rocmax.backends.dask.shards import DaskShards
 from rocmax.backends.dask.worker import PartFacts
 from rocmax.data import DataError
@@ -84,6 +84,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         local = self._local()
         local._check_parameters()
         check_supported(local)
+        check_flag("standardize", self.standardize)
         check_number("sample_rows", self.sample_rows, above=0, integer=True)
         check_number("timeout", self.timeout, above=0.0)
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._settings())
@@ -134,7 +135,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         dask Array or Series of shape (n_samples,)
             Decision values, computed on the workers.
         """
-        return self._mapped(X, "decision_function", np.dtype(np.float64))
+        return self._mapped(X, "decision_function", np.zeros(1))
 
     def predict(self, X: Any) -> Any:
         """Return the predicted class of each row.
@@ -150,15 +151,18 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             Class labels.
         """
         check_is_fitted(self)
-        return self._mapped(X, "predict", self.classes_.dtype)
+        return self._mapped(X, "predict", self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure that this estimator optimizes, computed on the given rows.
 
+        It is that of the values of :meth:`decision_function`. The plain estimator also joins values that differ by
+        rounding error only.
+
         Parameters
         ----------
         X : dask Array or DataFrame of shape (n_samples, n_features)
-            Rows.
+            Rows. Other input is passed to the plain estimator.
         y : dask Array or Series of shape (n_samples,)
             True class labels.
         sample_weight : dask Array or Series of shape (n_samples,), default=None
@@ -169,30 +173,34 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         float
             Value of the measure.
         """
+        if not need("dask").is_dask_collection(X):
+            found: float = self.to_local().score(X, y, sample_weight)
+            return found
         decision = self.decision_function(X)
         index = positive_index(self.classes_, self.pos_label)
         where = {} if self.client is None else {"scheduler": self._client()}
         with need("dask").config.set(**where):
-            found = partial_auc_score(
+            estimate = partial_auc_score(
                 y,
-                towards(decision, index),
+                direction(index) * decision,
                 **self._limits(),
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],
                 timeout=self.timeout,
             )
-        return found.value
+        return estimate.value
 
-    def _mapped(self, X: Any, method: str, dtype: Any) -> Any:
+    def _mapped(self, X: Any, method: str, like: NDArray[Any]) -> Any:
+        """Apply a method to each partition; ``like`` has values of the type of the result."""
         local = self.to_local()
         if not need("dask").is_dask_collection(X):
             return getattr(local, method)(X)
         if hasattr(X, "map_partitions"):
-            frames = need("pandas")
-            meta = frames.Series(dtype=dtype)
-            return X.map_partitions(_applied_to_frame, local, method, meta=meta)
+            # The type of strings is found from their values.
+            meta = need("pandas").Series(like).iloc[:0]
+            return X.map_partitions(_applied_to_frame, local, method, meta.dtype, meta=meta)
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-        return X.map_blocks(_applied, local, method, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
+        return X.map_blocks(_applied, local, method, like.dtype, drop_axis=1, dtype=like.dtype, meta=like[:0])
 
     def _local(self) -> Any:
         return self._plain(**{name: value for name, value in self.get_params().items() if name not in _OWN})
@@ -235,7 +243,10 @@ def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[Shar
     first = next((fact for fact in facts if fact.shape[0]), facts[0])
     for fact in facts:
         _check_columns(fact, first)
+    if not first.shape[1]:
+        raise DataError(f"X must have at least one column; got none in partition {first.number}")
     classes = reduce(LabelSet.joined, (LabelSet(fact.number, fact.labels) for fact in facts)).labels
+    check_some_rows(classes)
     index = positive_index(classes, pos_label)
     ends = np.cumsum([0, *(fact.shape[0] for fact in facts)])
     shards.prepare(classes[index], {fact.number: int(end) for fact, end in zip(facts, ends, strict=False)})
@@ -255,10 +266,10 @@ def _check_columns(fact: PartFacts, first: PartFacts) -> None:
         )
 
 
-def _applied(block: Any, model: Any, method: str) -> Any:
-    return getattr(model, method)(block)
+def _applied(block: Any, model: Any, method: str, dtype: Any) -> Any:
+    return getattr(model, method)(block) if block.shape[0] else np.empty(0, dtype=dtype)
 
 
-def _applied_to_frame(frame: Any, model: Any, method: str) -> Any:
-    values = getattr(model, method)(frame) if len(frame) else np.empty(0)
-    return need("pandas").Series(values, index=frame.index)
+def _applied_to_frame(frame: Any, model: Any, method: str, dtype: Any) -> Any:
+    values = getattr(model, method)(frame) if len(frame) else ()
+    return need("pandas").Series(values, index=frame.index, dtype=dtype)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rocmax._packages import need
 from rocmax._typing import Array
 from rocmax._validate import positive_index
-from rocmax.backends.dask.partitions import score_pieces
+from rocmax.backends.dask.partitions import check_some_rows, score_pieces
 from rocmax.backends.dask.scores import (
     Counts,
     Distinct,
@@ -92,6 +92,7 @@ class ScoreCells:
         self._tasks = Tasks(timeout)
         self._parts = self._tasks.persist([load(number, *piece) for number, piece in enumerate(pieces)])
         labels, sample = self._tasks.reduce(summarize, join_summaries, self._parts)
+        check_some_rows(labels.labels)
         self._positive = labels.labels[positive_index(labels.labels, pos_label)]
         counts = self._count(_first_edges(sample, n_bins))
         whole = np.zeros(1), np.zeros(1), counts.negative.sum(keepdims=True), counts.positive.sum(keepdims=True)

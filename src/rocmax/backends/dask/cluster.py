@@ -46,6 +46,8 @@ class Cluster:
     def __init__(self, client: Any, timeout: float, advice: str = "") -> None:
         if client.asynchronous:
             raise ValueError("client must be a synchronous distributed.Client; got one with asynchronous=True")
+        if client.status in ("closing", "closed"):
+            raise ValueError("client must be connected to a scheduler; got one that is closed")
         self.client, self.timeout, self._advice = client, timeout, advice
         self._heartbeats, self._given_up = Heartbeats(), list[str]()
 

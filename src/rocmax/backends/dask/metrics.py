@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rocmax._typing import Array
+from rocmax._validate import check_flag
 from rocmax._window import check_floor, check_rate, check_window
 from rocmax.backends.dask.cells import Cells, ScoreCells
 from rocmax.metrics.curve import DUST
@@ -141,6 +142,7 @@ def partial_auc_score(
     >>> partial_auc_score(y, scores, max_fpr=0.5)
     Estimate(value=0.5, error=0.0)
     """
+    check_flag("exact", exact)
     check_window(min_fpr, max_fpr, any_width=True)
     check_floor(min_tpr)
     scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
@@ -206,6 +208,7 @@ def tpr_at_fpr(
     >>> tpr_at_fpr(y, scores, max_fpr=0.4)
     Estimate(value=0.5, error=0.0)
     """
+    check_flag("exact", exact)
     check_rate("max_fpr", max_fpr)
     scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
     allowed = scores.n * max_fpr * (1 + DUST)
@@ -269,6 +272,7 @@ def fpr_at_tpr(
     >>> fpr_at_tpr(y, scores, min_tpr=0.8)
     Estimate(value=0.5, error=0.0)
     """
+    check_flag("exact", exact)
     check_rate("min_tpr", min_tpr)
     scores = ScoreCells(y_true, y_score, sample_weight, pos_label, n_bins, timeout)
     required = scores.m * min_tpr * (1 - DUST)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from rocmax._packages import need
 from rocmax._sparse import canonical_csr
+from rocmax._validate import WEIGHT_ADVICE, WEIGHT_SIZE, extreme_weights
 from rocmax.data import DataError
 
 # Types of labels, by the kind of their array.
@@ -153,6 +154,12 @@ def checked_weight(number: int, weight: Any, n_rows: int) -> NDArray[np.float64]
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
     if bad.size:
         raise DataError(f"{required}; got {found[bad[0]]:g} in row {bad[0]} of the partition")
+    extreme = np.flatnonzero(extreme_weights(found))
+    if extreme.size:
+        raise DataError(
+            f"partition {number}: sample_weight must be {WEIGHT_SIZE}; got {found[extreme[0]]:g} in row {extreme[0]} "
+            f"of the partition. {WEIGHT_ADVICE}"
+        )
     return found
 
 
@@ -173,6 +180,12 @@ class LabelSet(NamedTuple):
                 f"got {kinds[0]}"
             )
         return LabelSet(self.number, np.unique(np.concatenate([self.labels, other.labels])))
+
+
+def check_some_rows(labels: NDArray[Any]) -> None:
+    """Raise ValueError if there is no row, given the labels of all partitions."""
+    if not labels.size:
+        raise ValueError("the partitions must have rows with a weight > 0; got none")
 
 
 def _kinds(labels: NDArray[Any]) -> list[str]:
@@ -213,7 +226,10 @@ def _aligned(*columns: tuple[str, Any, int]) -> list[tuple[Any, Any, Any]]:
             [None] * len(first) if collection is None and name == "sample_weight" else _blocks(name, collection, ndim)
         )
         if len(blocks) != len(first):
-            raise ValueError(f"{name} must have the {len(first)} partitions of {columns[0][0]}; got {len(blocks)}")
+            raise ValueError(
+                f"{name} must have the {len(first)} partitions of {columns[0][0]}; got {len(blocks)}. Use rechunk for "
+                "an array and repartition for a data frame or a series"
+            )
         found.append(blocks)
     return list(zip(*found, strict=True))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from inspect import signature
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
 from rocmax.backends.dask.partitions import LoadedPart, split
@@ -23,7 +25,8 @@ def partial_fit(
     Parameters
     ----------
     estimator : estimator with ``partial_fit``
-        For example :class:`~rocmax.MiniBatchClassifier` or :class:`~rocmax.PSAMClassifier`. It is not modified.
+        For example :class:`~rocmax.MiniBatchClassifier` or :class:`~rocmax.PSAMClassifier`. It is not modified; the
+        training of a fitted one is continued.
     X : dask Array or DataFrame of shape (n_samples, n_features)
         Training rows. The estimator gets the names of the columns of a DataFrame.
     y : dask Array or Series of shape (n_samples,)
@@ -39,7 +42,7 @@ def partial_fit(
     Returns
     -------
     estimator
-        A copy of the estimator, fitted on all partitions.
+        A copy of the estimator, trained on all partitions.
 
     Examples
     --------
@@ -61,10 +64,15 @@ def partial_fit(
     # Purity would hash the rows; each step depends on the one before.
     step = need("dask").delayed(_step, pure=False)
     parts = split(X, y, sample_weight)
-    model: Any = clone(estimator)
+    model: Any = deepcopy(estimator)
     for part in parts:
         model = step(model, part, classes)
-    return Tasks(timeout).compute([model], parts)[0]
+    found = Tasks(timeout).compute([model], parts)[0]
+    try:
+        check_is_fitted(found)
+    except NotFittedError as error:
+        raise DataError(f"the partitions must have rows; got {len(parts)} without any") from error
+    return found
 
 
 def _step(model: Any, part: LoadedPart, classes: Any) -> Any:

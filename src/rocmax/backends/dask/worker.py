@@ -143,8 +143,8 @@ def _make(key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: 
     weights = [np.ones(part.y.size) if part.weight is None else part.weight for part in parts]
     weight = None if all(part.weight is None for part in parts) else np.concatenate(weights)
     labels = np.concatenate([np.asarray(part.y == positive, dtype=bool) for part in parts])
-    sizes = [Part(part.number, part.X.shape[0]) for part in parts]
-    shard = Shard(MemoryRows([part.X for part in parts]), labels, weight, sizes)
+    sizes = [Part(part.number, part.X.shape[0], f"partition {part.number}") for part in parts]
+    shard = Shard(MemoryRows([part.X for part in parts]), labels, weight, sizes, names=parts[0].names)
     shard.place(starts)
     _SHARDS[key] = shard
     for part in parts:

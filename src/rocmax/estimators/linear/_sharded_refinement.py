@@ -83,7 +83,7 @@ class ShardedRefinement:
 
         def objective(x: Array) -> tuple[float, Array]:
             v, shift = space.raw(x[:-1])
-            answers = space.ask((), "logistic", v, float(x[-1]) - shift)
+            answers = space.ask((), "logistic", v, float(x[-1]) - shift, space.double)
             value, slope = sum(a[0] for a in answers), sum(a[2] for a in answers)
             gradient = (np.sum([a[1] for a in answers], axis=0) - space.mean * slope) / space.scale
             return float(value / total + 0.5 * ridge @ x**2), np.append(gradient, slope) / total + ridge * x

@@ -79,16 +79,22 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         self._check_parameters()
         data = check_training_set(self, X, y, sample_weight, self.pos_label)
         sign = direction(data.positive_index)
-        start = sign * self.coef_[0] if self.warm_start and hasattr(self, "coef_") else None
-        if start is not None and start.size != data.X.shape[1]:
-            raise ValueError(
-                f"with warm_start, X must have the {start.size} features of the previous fit; got "
-                f"{data.X.shape[1]} features"
-            )
-        result = self._minimize(data, start, self._progress())
+        start = self._previous_weights(data.X.shape[1])
+        result = self._minimize(data, None if start is None else sign * start, self._progress())
         self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
         return self
+
+    def _previous_weights(self, n_features: int) -> Array | None:
+        """Return the weights of the previous fit for a warm start, if there is one."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        found: Array = self.coef_[0]
+        if found.size != n_features:
+            raise ValueError(
+                f"with warm_start, X must have the {found.size} features of the previous fit; got {n_features} features"
+            )
+        return found
 
     def _joined_scores(self, data: TrainingSet, w: Array) -> Array:
         """Return the training scores; those that determine the threshold, with ties joined."""

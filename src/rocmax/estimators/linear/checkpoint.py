@@ -7,6 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ class Checkpoint:
     """
 
     def __init__(self, path: Any, settings: str) -> None:
-        check_output(path)
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"checkpoint must be a path or None; got {path!r}")
+        check_output(Path(path))
         self._path, self._settings = Path(path), settings
         self._data = np.empty(0)
         self._completed: list[Result] = []
@@ -66,6 +69,9 @@ class Checkpoint:
         if not self._path.exists():
             return
         try:
+            # NumPy would read an array, and regard any other file as a pickle.
+            if not zipfile.is_zipfile(self._path):
+                raise ValueError("it has another format")
             with np.load(self._path, allow_pickle=False) as saved:
                 content = {name: saved[name] for name in _ARRAYS}
                 completed = json.loads(str(content["ended"]))

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._progress import Listener, listening
-from rocmax._validate import positive_index
+from rocmax._validate import check_flag, positive_index
 from rocmax.estimators.linear.sharded import ShardedSet, fit_shards
 from rocmax.sharded.local import LocalShards
 from rocmax.sharded.shard import Part, Shard
@@ -35,7 +36,6 @@ class FitFilesMixin:
     """Mixin for linear estimators that are fitted on files of any size."""
 
     verbose: int | bool
-    warm_start: bool
     pos_label: Any
 
     def fit_files(
@@ -65,8 +65,8 @@ class FitFilesMixin:
         files : str, Path, list or RowStore
             A csv, tsv, parquet or svmlight file, a pattern such as ``"data/*.parquet"``, or a list of files. They are
             converted once to a binary copy in ``folder``, which is removed after the fit. To use a copy in several
-            fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`; the parameters of the
-            files are then not used.
+            fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`, and no other parameter
+            except ``standardize``.
         target : str, default=None
             Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
         weight : str, default=None
@@ -89,10 +89,11 @@ class FitFilesMixin:
             ``objective_`` to the problem that was solved.
         max_memory : int or str, default="1GB"
             Target for the memory of the fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept
-            to. The readers of the files have buffers of their own, up to 200 MB for text and one row group for parquet
-            files.
+            to. The readers of the files have buffers of their own, up to 200 MB for text, and 100 MB and one row group
+            for parquet files.
         folder : str or Path, default=None
-            Folder for the binary copy. None uses the folder for temporary files.
+            Folder for the binary copy and for score vectors, on a disk with space for both. None uses the folder for
+            temporary files.
 
         Returns
         -------
@@ -102,15 +103,25 @@ class FitFilesMixin:
         from rocmax.data import RowStore  # loads the readers of all formats
 
         self._check_parameters()  # type: ignore[attr-defined]  # of LinearScoreClassifier
+        check_flag("standardize", standardize)
+        options: dict[str, Any] = {
+            "target": target,
+            "weight": weight,
+            "columns": columns,
+            "types": types,
+            "delimiter": delimiter,
+            "n_features": n_features,
+            "zero_based": zero_based,
+            "skip_unlabelled": skip_unlabelled,
+            "max_memory": max_memory,
+            "folder": folder,
+        }
         if isinstance(files, RowStore):
+            _check_unused(options)
             self._fit_store(files, standardize)
             return self
-        options: Any = {"types": types, "delimiter": delimiter, "n_features": n_features, "zero_based": zero_based}
-        options["skip_unlabelled"] = skip_unlabelled
         with listening(_conversion(type(self).__name__)) if self.verbose else nullcontext():
-            store = RowStore.from_files(
-                files, target=target, weight=weight, columns=columns, max_memory=max_memory, folder=folder, **options
-            )
+            store = RowStore.from_files(files, **options)
         with store:
             self._fit_store(store, standardize)
         return self
@@ -120,12 +131,11 @@ class FitFilesMixin:
         index = positive_index(classes, self.pos_label)
         meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
         on_disk = _SHARE * _ROW_BYTES * store.shape[0] > store.max_memory
-        shard = Shard(meter, positive if index == 1 else ~positive, weight, [Part(0, store.shape[0])], on_disk)
+        start = self._previous_weights(store.shape[1])  # type: ignore[attr-defined]  # of LinearScoreClassifier
+        parts, positive = [Part(0, store.shape[0])], positive if index == 1 else ~positive
+        shard = Shard(meter, positive, weight, parts, on_disk, store.folder)
         try:
             space = Space(LocalShards([shard]), store.shape[1], shard.counts())
-            start = getattr(self, "coef_", np.empty((1, 0)))[0] if self.warm_start else None
-            if start is not None and start.size != store.shape[1]:
-                start = None
             # A quarter of the memory for the sample, in double precision with a copy for the differences of pairs.
             sample_rows = int(np.clip(store.max_memory // (32 * store.shape[1]), 1000, 20_000))
             data = ShardedSet(space, classes, index, sample_rows=sample_rows)
@@ -136,6 +146,21 @@ class FitFilesMixin:
             self.feature_names_in_ = np.array(store.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+
+def _check_unused(options: dict[str, Any]) -> None:
+    """Raise ValueError for parameters that are not used with a RowStore."""
+    known = signature(FitFilesMixin.fit_files).parameters
+    given = [
+        name
+        for name, value in options.items()
+        if type(value) is not type(known[name].default) or value != known[name].default
+    ]
+    if given:
+        raise ValueError(
+            f"with a RowStore, {given[0]} must not be given; got {options[given[0]]!r}. Pass it to RowStore or "
+            "RowStore.from_files"
+        )
 
 
 def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], Any]:
