@@ -321,24 +321,24 @@ def zero_scores(operator: Operator) -> Any:
 
 def absolute_sum(coefficients: Any) -> float:
     """Return the sum of the absolute values of coefficients, which may be of another type than an array."""
-    found = np.abs(coefficients).sum() if isinstance(coefficients, np.ndarray) else coefficients.absolute_sum()
-    return float(found)
+    if not isinstance(coefficients, np.ndarray):
+        return float(coefficients.absolute_sum())
+    return float(sum(np.abs(coefficients[i : i + _BLOCK]).sum() for i in range(0, coefficients.size, _BLOCK)))
 
 
 def product_rounding(coefficients: Any, scores: Any) -> float:
-    """Return an estimate, on the safe side, of the rounding error of ``coefficients @ scores``.
+    """Return an estimate, on the safe side, of the rounding error of a loss minus ``coefficients @ scores``.
 
-    It is subtracted from the value of a cut at zero weights, which is the difference of a loss and this product. At
-    scores of 1e15, which the first steps of a solver reach on features of a large scale, the error is about 1, and the
-    cut would not be a lower bound. Vectors of another type than an array have a method ``product_size``.
+    This difference is the value of a cut at zero weights. At scores of 1e15, which the first steps of a solver reach on
+    features of a large scale, its error is about 1, and without a correction the cut would not be a lower bound. A loss
+    is a mean of differences of scores, some of which may cancel, so its terms can be as large as the largest score,
+    even if all coefficients are small. Vectors of another type than an array have a method ``product_size``.
     """
-    if not isinstance(scores, np.ndarray):
-        return float(_UNITS * _EPS * coefficients.product_size())
-    size = 0.0
-    for start in range(0, scores.size, _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        size += float(np.abs(coefficients[rows]) @ np.abs(scores[rows]))
-    return _UNITS * _EPS * size
+    if isinstance(scores, np.ndarray):
+        size = (1.0 + absolute_sum(coefficients)) * max(abs(float(scores.max())), abs(float(scores.min())))
+    else:
+        size = coefficients.product_size()
+    return float(_UNITS * _EPS * size)
 
 
 # Maximum number of rows for an eigendecomposition of the Gram matrix, if there are more features than rows.

@@ -238,7 +238,7 @@ class Coefficients:
         return self._size
 
     def product_size(self) -> float:
-        """Return the size of the terms of the product with the scores of the bins; 0 without bins."""
+        """Return the size of the terms of a product with the scores of the bins; 0 without bins."""
         return sum(term.product_size() for term in self.terms if isinstance(term, Binned))
 
     def gradient(self) -> Array:
@@ -305,8 +305,11 @@ class Binned:
         return bool(self.values[self.bins.used].any())
 
     def product_size(self) -> float:
-        """Return the sum of the absolute products of coefficient and score, from the sums in the bins."""
-        return abs(self.factor) * float(np.abs(self.values) @ np.abs(self.bins.total))
+        """Return one plus the sum of the absolute coefficients, times the largest absolute score, from the bins."""
+        used = self.bins.used
+        weight = self.bins.weight[used]
+        largest = float(np.abs(self.bins.total[used] / weight).max(initial=0.0))
+        return abs(self.factor) * (1.0 + float(np.abs(self.values[used]) @ weight)) * largest
 
     def requests(self) -> list[BinnedTerm | LinearTerm]:
         """Return the term as part of a request."""

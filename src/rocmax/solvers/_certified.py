@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
-from rocmax.operators import CountingOperator, zero_scores
+from rocmax.operators import CountingOperator, product_rounding, zero_scores
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._newton_direction import newton_direction
 from rocmax.solvers._zero_weights import Origin
@@ -43,6 +43,8 @@ _NARROW, _WIDE = 0.4, 1.2
 _NOTHING = 64 * float(np.finfo(np.float64).eps)
 # Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
 _RENEWAL = 16
+# They are also computed again if the scores since the last time were larger than the present ones by this factor.
+_MOST_DRIFT = 50.0
 
 
 # Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
@@ -100,7 +102,7 @@ class CertifiedRun:
         # Best point on all rows, if the run is on a part of them.
         self.known: Iterate | None = None
         self.gradient = np.empty(0)
-        self._moves = 0
+        self._moves, self._drift, self._spread = 0, 0.0, 0.0
         # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
         self._left: tuple[Iterate, Evaluation, Array, Array] | None = None
 
@@ -188,8 +190,9 @@ class CertifiedRun:
         """Compute the gradient from the current coefficients and add it as a cut."""
         at_zero = not self.at.w.any() and not self.width
         self.gradient = self.origin.slope if at_zero else self.operator.rmatvec(self.coefficients)
+        product = float(self.coefficients @ self.at.scores)
         # At zero weights, a cut can exceed the loss only by rounding error.
-        offset = min(self.rise - float(self.coefficients @ self.at.scores), 0.0)
+        offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
         # Coefficients and tables both are from the last call of the loss.
         self.bundle.add(self.gradient, offset, self.loss.tables())
 
@@ -355,7 +358,10 @@ class CertifiedRun:
         """Take a step to the point whose loss is :attr:`here`."""
         w = self.at.w + t * step
         self._moves += 1
-        if self._moves % _RENEWAL == 0:
+        before, self._spread = self._spread, spread(self.here.scores)
+        self._drift += before + self._spread
+        if self._moves % _RENEWAL == 0 or self._drift > _MOST_DRIFT * self._spread:
+            self._drift = 0.0
             self.here = self.loss.at(self.operator.matvec(w))
         self.at = self.point(w, self.here)
         decrease = self.best.objective - self.at.objective
@@ -381,4 +387,8 @@ class CertifiedRun:
 def spread(scores: Any) -> float:
     """Return the standard deviation of scores; of a part of them if they are a long array."""
     every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
-    return float(np.std(scores if every == 1 else scores[::every]))
+    part = scores if every == 1 else scores[::every]
+    if not isinstance(part, np.ndarray):
+        return float(np.std(part))
+    centred = part - part.mean()
+    return math.sqrt(float(centred @ centred) / part.size)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from rocmax._typing import Array
 from rocmax.losses.base import BoundLoss, Evaluation
@@ -54,7 +55,7 @@ class Origin:
         coefficients = self.coefficients
         slope = self._operator.rmatvec(coefficients)
         noise = _rounding_of_sums(self._operator, coefficients)
-        return slope if float(np.linalg.norm(slope)) > noise else np.zeros_like(slope)
+        return slope if (np.abs(slope) > noise).any() else np.zeros_like(slope)
 
     def rise(self, value: float, coefficients: Array, scores: Array) -> float:
         """Return the loss at some scores minus that of zero weights.
@@ -62,8 +63,12 @@ class Origin:
         By convexity the product of coefficients and scores is an upper bound of this difference, with equality for
         scores near zero. It is used there, where the difference of the losses suffers from cancellation.
         """
-        rise = value - self.value
-        return float(coefficients @ scores) if abs(rise) <= _CLOSE * abs(self.value) else rise
+        rise, close = value - self.value, _CLOSE * abs(self.value)
+        if abs(rise) > close:
+            return rise
+        # The loss can be that of zero weights far from them, where the product is not close to the difference.
+        along = float(coefficients @ scores)
+        return along if abs(along) <= close else rise
 
     def upper_rise(self, at: Evaluation) -> float:
         """Return an upper bound of the loss at some scores minus that of zero weights."""
@@ -79,9 +84,18 @@ class Origin:
         return 8 * _EPS * size if gain > _CLOSE * size else 0.0
 
 
-def _rounding_of_sums(operator: Operator, coefficients: Array) -> float:
-    """Return an estimate of the rounding error in the norm of ``X.T @ coefficients``, from a sample of rows."""
+def _rounding_of_sums(operator: Operator, coefficients: Array) -> Array:
+    """Return an estimate of the rounding error of ``X.T @ coefficients`` in each feature, from a sample of rows.
+
+    Products of dense rows in single precision are computed from differences to means of double precision.
+    """
     n_samples = operator.shape[0]
     rows = operator.rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SIZE)).astype(np.intp))
-    size = np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()
-    return float(8 * np.finfo(rows.dtype).eps * absolute_sum(coefficients) * np.linalg.norm(size))
+    eps = np.finfo(rows.dtype).eps
+    if sparse.issparse(rows):
+        size = eps * np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()
+    else:
+        mean = rows.mean(axis=0, dtype=np.float64)
+        size = _EPS * np.abs(mean) + eps * np.abs(rows - mean).mean(axis=0)
+    noise: Array = 8 * absolute_sum(coefficients) * size
+    return noise
