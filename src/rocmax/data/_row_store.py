@@ -129,7 +129,7 @@ class RowStore:
             Whether to leave out rows without a label, which are otherwise an error.
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
-            own, up to 200 MB for text, and 100 MB and one row group for parquet files.
+            own, for blocks of text and for row groups of parquet files, which are not part of it.
         folder : str or Path, default=None
             Folder for the copy, which takes 8 bytes a value, and for score vectors. None uses the folder for temporary
             files.

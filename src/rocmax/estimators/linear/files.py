@@ -89,8 +89,8 @@ class FitFilesMixin:
             ``objective_`` to the problem that was solved.
         max_memory : int or str, default="1GB"
             Target for the memory of the fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept
-            to. The readers of the files have buffers of their own, up to 200 MB for text, and 100 MB and one row group
-            for parquet files.
+            to. The readers of the files have buffers of their own, for blocks of text and for row groups of parquet
+            files, which are not part of it.
         folder : str or Path, default=None
             Folder for the binary copy and for score vectors, on a disk with space for both. None uses the folder for
             temporary files.
