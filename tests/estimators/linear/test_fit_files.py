@@ -61,8 +61,8 @@ def test_the_fit_is_that_in_memory(rows, name):
     expected = clone(model).fit(Z, y)
     found = clone(model).fit_files(RowStore(path, y, max_memory="100kB"))
     if name == "ramp":
-        # Not convex: rounding errors can lead to another local minimum.
-        assert found.objective_ <= 1.002 * expected.objective_
+        # The start is returned if its partial AUC is larger, and here the two areas are nearly equal.
+        assert found.score(X, y) == pytest.approx(expected.score(Z, y), abs=1e-3)
     else:
         assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
         assert found.score(X, y) == pytest.approx(expected.score(Z, y), abs=2e-3)

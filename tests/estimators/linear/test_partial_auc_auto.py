@@ -129,7 +129,8 @@ def test_a_weak_loss_gives_the_start(problem, bounds):
     scores = merged(X @ model.coef_[0])
     expected = [merged(start) for start in starts(X, y, weight)]
     distances = [np.abs(scores - start).max() for start in expected]
-    assert min(distances) < 1e-5
+    # Both are solutions up to a gap, and their iterates can differ by rounding errors.
+    assert min(distances) < 1e-3
     chosen = partial_auc_with_ties_broken(y, scores, bounds, weight, 1e-8)
     least = [partial_auc_with_ties_broken(y, start, bounds, weight, -1e-8) for start in expected]
     assert chosen >= max(least) - 1e-9
