@@ -112,8 +112,13 @@ class SmoothedNewton(Parameters):
         callback: Callback | None = None,
         pairs: int | None = None,
         width: float | None = None,
+        is_start: bool = False,
     ) -> tuple[Result, _Start]:
-        """Run from ``w0``; ``width`` is the smoothing at a start close to the solution, 0 to choose it."""
+        """Run from ``w0``; ``width`` is the smoothing at a start close to the solution, 0 to choose it.
+
+        With ``is_start``, the result is to be the start of another run. Then there is no working set: near zero
+        weights, the start is the last point and not the best one.
+        """
         if pairs is None:
             pairs = _SPARSE_PAIRS if getattr(operator, "is_sparse", False) else _PAIRS
         run = CertifiedRun(CountingOperator(operator), loss, C, w0, self.cuts, pairs)
@@ -121,11 +126,12 @@ class SmoothedNewton(Parameters):
             run.settle(0.3 * self.tol if width is None else _SETTLED, width or 0.0)
 
         part, working_set = PartSteps(run, self.tol), WorkingSet(run, self._binned)
-        if width is not None:
+        if width is not None and not is_start:
             working_set.choose(0.0)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
-            working_set.choose(gap)
+            if not is_start:
+                working_set.choose(gap)
             working_set.leave_if_slow(slow)
             if not working_set.is_used and part.wanted(n_iter, slow, gap) and part.step():
                 return
@@ -153,7 +159,7 @@ class SmoothedNewton(Parameters):
         part, binned = as_operator(operator.rows(rows)), rough._binned(small)
         start = None if binned is None else rough._subsample_solution(part, binned, C)
         w0, width = (None, None) if start is None else start
-        return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width)[1]
+        return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width, is_start=True)[1]
 
 
 class _Start(NamedTuple):
