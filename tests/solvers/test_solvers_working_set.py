@@ -9,7 +9,7 @@ from scipy import sparse
 from rocmax.losses import Binned, PartialAUCStructural, PartialAUCTight
 from rocmax.operators import CountingOperator, StandardizedOperator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import OCAS, SmoothedNewton, _working_set
+from rocmax.solvers import OCAS, SmoothedNewton, _working_set, smoothed_newton
 from rocmax.solvers._certified import CertifiedRun
 
 WINDOWS = [(0.0, 0.1, 0.0), (0.02, 0.08, 0.0), (0.0, 0.1, 0.4), (0.0, 0.0731, 0.0)]
@@ -155,6 +155,15 @@ def test_a_run_that_ends_early_has_the_objective_of_all_rows(small_sets, monkeyp
     exact = 0.5 * result.w @ result.w + 100.0 * loss.bind(y).value_and_gradient(X @ result.w)[0]
     assert result.objective == pytest.approx(exact, rel=1e-9)
     assert result.objective - result.gap <= by_ocas(X, y, loss, 100.0).objective * (1 + 1e-9)
+
+
+def test_rows_that_only_give_a_start_have_no_working_set(small_sets, monkeypatch):
+    monkeypatch.setattr(smoothed_newton, "_MANY_ROWS_WITH_KINKS", 1000)
+    X, y = rare_positives()
+    result = solve(SmoothedNewton(), X, y, PartialAUCTight(max_fpr=0.1), 100.0)
+    assert result.converged
+    assert len(small_sets) == 2
+    assert small_sets[1] == y.size
 
 
 def test_a_collapse_is_found_on_the_rows(small_sets):
