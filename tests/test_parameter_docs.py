@@ -14,8 +14,7 @@ from helpers.docstrings import parameters, parse_parameters, public_methods, pub
 PUBLIC = public_objects()
 METHODS = public_methods()
 
-every_public = pytest.mark.parametrize("name", PUBLIC)
-every_documented = pytest.mark.parametrize("name", [*PUBLIC, *METHODS])
+DOCUMENTED = {**PUBLIC, **METHODS}
 
 # Words for which the vocabulary has another one, scikit-learn's where it has a word.
 REPLACED = {
@@ -154,30 +153,41 @@ DIFFERENT = {
 }  # fmt: skip
 
 
-@every_documented
-def test_every_parameter_is_documented_in_order(name):
-    value = {**PUBLIC, **METHODS}[name]
-    names = [entry.name for entry in parse_parameters(value.__doc__ or "")]
-    assert names == list(parameters(value))
+def test_every_parameter_is_documented_in_order():
+    found = {
+        name: [entry.name for entry in parse_parameters(value.__doc__ or "")] for name, value in DOCUMENTED.items()
+    }
+    wrong = {name: names for name, names in found.items() if names != list(parameters(DOCUMENTED[name]))}
+    assert wrong == {}
 
 
-@every_documented
-def test_documented_defaults_are_those_of_the_signature(name):
-    value = {**PUBLIC, **METHODS}[name]
+def faults(name, value):
+    """Return what is wrong with the types, defaults and texts of the parameters of a public class or function."""
     for entry in parse_parameters(value.__doc__ or ""):
         parameter = parameters(value)[entry.name]
         elsewhere = name in METHODS and not entry.kind and entry.text.startswith("As in :func:")
         if entry.name.startswith("*") or elsewhere:
             continue
-        assert entry.kind, f"{entry.name} has no type"
-        assert entry.text, f"{entry.name} has no text"
-        assert "optional" not in entry.kind, f"{entry.name}: state the default instead"
+        if not entry.kind:
+            yield f"{entry.name} has no type"
+        if not entry.text:
+            yield f"{entry.name} has no text"
+        if "optional" in entry.kind:
+            yield f"{entry.name}: state the default instead"
         if parameter.default is inspect.Parameter.empty:
-            assert entry.default is None, f"{entry.name} has no default"
-            continue
-        assert entry.default is not None, f"{entry.name}: the default is {parameter.default!r}"
-        stated = ast.literal_eval(entry.default)
-        assert (type(stated), stated) == (type(parameter.default), parameter.default), entry.name
+            if entry.default is not None:
+                yield f"{entry.name} has no default"
+        elif entry.default is None:
+            yield f"{entry.name}: the default is {parameter.default!r}"
+        else:
+            stated = ast.literal_eval(entry.default)
+            if (type(stated), stated) != (type(parameter.default), parameter.default):
+                yield f"{entry.name}: the default is {parameter.default!r}, not {stated!r}"
+
+
+def test_documented_defaults_are_those_of_the_signature():
+    found = {name: list(faults(name, value)) for name, value in DOCUMENTED.items()}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
 def texts():
@@ -214,10 +224,9 @@ def test_the_list_of_different_texts_is_current():
         assert not common & {found[key][owner] for owner in listed}, key
 
 
-@every_public
-def test_names_are_those_of_the_vocabulary(name):
-    used = set(parameters(PUBLIC[name])) & set(REPLACED)
-    assert not used, {word: REPLACED[word] for word in used}
+def test_names_are_those_of_the_vocabulary():
+    used = {name: set(parameters(value)) & set(REPLACED) for name, value in PUBLIC.items()}
+    assert {name: {word: REPLACED[word] for word in words} for name, words in used.items() if words} == {}
 
 
 def test_gamma_has_one_default():
