@@ -177,13 +177,26 @@ def warn_if_majority(name: str, classes: NDArray[Any], n: float, m: float) -> No
             return
         known.append(classes[1])
     other, positive = classes.tolist()
-    # The place and the text are the same in all folds of a search, so that Python shows the warning once.
-    warnings.warn(
+    text = (
         f"{name}: the positive class is {positive!r}, the larger of the labels, and most rows belong to it. If "
-        f"{other!r} is the class to find, set pos_label={other!r}; otherwise, pos_label={positive!r} says so",
-        UserWarning,
-        stacklevel=2,
+        f"{other!r} is the class to find, set pos_label={other!r}; otherwise, pos_label={positive!r} says so"
     )
+    if not (text in _SHOWN and _is_shown_once(text)):
+        _SHOWN.add(text)
+        warnings.warn(text, UserWarning, stacklevel=2)
+
+
+# Warnings of this process. Python shows a text once, unless a filter says otherwise, but forgets what it has shown when
+# filters change, and scikit-learn sets them anew for each fold of a search.
+_SHOWN: set[str] = set()
+
+
+def _is_shown_once(text: str) -> bool:
+    for action, message, category, module, line in warnings.filters:
+        matches = (message is None or message.match(text)) and (module is None or module.match(__name__)) and not line
+        if matches and issubclass(UserWarning, category):
+            return action in ("default", "module", "once")
+    return True
 
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
