@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import rocmax
 from helpers.every_estimator import MODELS, STREAMS
+from helpers.tables import payments
 from rocmax.metrics import make_scorer, partial_auc_score, positive_scores, tpr_at_fpr
 
 MAX_FPR = 0.05
@@ -317,6 +318,24 @@ def test_a_scorer_is_pickled_cloned_and_routed():
         scores = fitted.positive_scores(X[test])
         expected = partial_auc_score(FRAUD[test], scores, max_fpr=MAX_FPR, sample_weight=weight[test])
         assert found["test_a"][i] == found["test_b"][i] == expected
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_fpr": 0.1}])
+@pytest.mark.parametrize("model", ["linear", "logistic"])
+def test_a_model_of_a_table_knows_its_positive_class(model, limit):
+    pytest.importorskip("pandas")
+    table = payments(600, 0)
+    found = rocmax.workflow.fit_table(
+        table, target="label", positive="fraud", drop="customer", model=model, tune=False, **limit
+    )
+    assert found.pos_label == found.positive == "fraud"
+    positive = (table["label"] == "fraud").to_numpy()
+    rows = table[list(found.facts["features"])]
+    expected = partial_auc_score(positive, rocmax.workflow.predict(found, rows)["score"], max_fpr=MAX_FPR)
+    # Only the threshold classifier and the linear model name the class; a scorer can name it for the other one.
+    named = limit or model == "linear"
+    scorer = SCORER if named else make_scorer("partial_auc", max_fpr=MAX_FPR, pos_label="fraud")
+    assert scorer(found.model, rows, table["label"]) == pytest.approx(expected)
 
 
 # One warning if the positive class was not named and has most of the rows.
