@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from rocmax import PartialAUCClassifier, PartialROCDisplay
-from rocmax.metrics import partial_auc_score
+from rocmax.metrics import partial_auc_score, positive_scores
 
 
 def sample(n_rows, seed):
@@ -51,7 +51,7 @@ for name, model in models.items():
 # %%
 # Every model is measured in all three parts; the areas are fractions of the largest possible ones.
 
-scores = {name: model.decision_function(X_test) for name, model in models.items()}
+scores = {name: positive_scores(model, X_test) for name, model in models.items()}
 print(f"{'trained for':32}" + "".join(f"{name.partition(':')[0]:>12}" for name in corners))
 for name, values in scores.items():
     areas = [partial_auc_score(y_test, values, **limits) for limits in corners.values()]

@@ -33,7 +33,7 @@ X_test, y_test = sample(rng, 20_000)
 from sklearn.pipeline import make_pipeline
 
 from rocmax import ROCSVC, AUCClassifier, KMeansNystroem, PartialAUCClassifier
-from rocmax.metrics import partial_auc_score, roc_auc_score
+from rocmax.metrics import partial_auc_score, positive_scores, roc_auc_score
 
 MAX_FPR = 0.1
 models = {
@@ -43,7 +43,7 @@ models = {
         KMeansNystroem(20, gamma=0.5, random_state=0), PartialAUCClassifier(max_fpr=MAX_FPR, C=0.1)
     ),
 }
-scores = {name: model.fit(X, y).decision_function(X_test) for name, model in models.items()}
+scores = {name: positive_scores(model.fit(X, y), X_test) for name, model in models.items()}
 
 # %%
 # Each panel shows the score as shades and its threshold for 10 % of false alarms on the test rows as a line. Twenty
@@ -52,7 +52,7 @@ scores = {name: model.fit(X, y).decision_function(X_test) for name, model in mod
 grid = np.stack(np.meshgrid(np.linspace(-4.5, 4.5, 120), np.linspace(-4, 4, 110)), axis=-1)
 figure, axes = plt.subplots(1, 3, figsize=(12.0, 4.0), layout="constrained", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    values = model.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+    values = positive_scores(model, grid.reshape(-1, 2)).reshape(grid.shape[:2])
     threshold = np.quantile(scores[name][~y_test], 1 - MAX_FPR)
     ax.contourf(grid[..., 0], grid[..., 1], values, levels=12, cmap="Greys", alpha=0.4)
     ax.contour(grid[..., 0], grid[..., 1], values, levels=[threshold], colors="#D55E00", linewidths=2)

@@ -63,7 +63,7 @@ for (name, model), color, style in zip(models.items(), ("#D55E00", "#0072B2"), (
     w, b = model.coef_[0], model.intercept_[0]
     x2 = np.array([-4.0, 5.0])
     plane.plot(-(b + w[1] * x2) / w[0], x2, style, color=color, label=f"trained for {name}")
-    decision = model.decision_function(X)
+    decision = model.positive_scores(X)
     tp = np.cumsum(y[np.argsort(-decision)])
     value = jaccard(tp, flagged - tp, y.sum(), (~y).sum())
     chosen = np.count_nonzero(decision > 0)

@@ -40,10 +40,10 @@ for model in models.values():
 # %%
 # Every measure has a function, and every value an interval. The AUC, the mean over all limits, hides the difference.
 
-from rocmax.metrics import bootstrap_interval, roc_auc_score, tpr_at_fpr
+from rocmax.metrics import bootstrap_interval, positive_scores, roc_auc_score, tpr_at_fpr
 
 for name, model in models.items():
-    scores = model.decision_function(X_test)
+    scores = positive_scores(model, X_test)
     found = tpr_at_fpr(y_test, scores, max_fpr=MAX_FPR)
     low, high = bootstrap_interval("tpr_at_fpr", y_test, scores, max_fpr=MAX_FPR, random_state=0)
     auc = roc_auc_score(y_test, scores)

@@ -39,7 +39,7 @@ for rows in np.split(np.arange(y.size), 30):
     seen.append(rows[-1] + 1)
     for name, model in streams.items():
         model.partial_fit(X[rows], y[rows], classes=[0, 1])
-        scores[name].append(partial_auc_score(y_test, model.decision_function(X_test), max_fpr=MAX_FPR))
+        scores[name].append(partial_auc_score(y_test, model.positive_scores(X_test), max_fpr=MAX_FPR))
 batch = PartialAUCClassifier(max_fpr=MAX_FPR).fit(X, y)
 
 # %%
@@ -47,7 +47,7 @@ batch = PartialAUCClassifier(max_fpr=MAX_FPR).fit(X, y)
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6.8, 4.2), layout="constrained")
-final = partial_auc_score(y_test, batch.decision_function(X_test), max_fpr=MAX_FPR)
+final = partial_auc_score(y_test, batch.positive_scores(X_test), max_fpr=MAX_FPR)
 ax.axhline(final, color="0.5", linewidth=1.2)
 ax.text(0, final + 0.005, "all rows at once", va="bottom", color="0.4")
 for (name, values), color in zip(scores.items(), ("#D55E00", "#0072B2"), strict=True):

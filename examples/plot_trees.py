@@ -55,10 +55,10 @@ for model in models.values():
 import matplotlib.pyplot as plt
 
 from rocmax import PartialROCDisplay
-from rocmax.metrics import delong_test, partial_auc_score
+from rocmax.metrics import delong_test, partial_auc_score, positive_scores
 
 for name, model in models.items():
-    scores = model.predict_proba(X[test])[:, 1] if name.startswith("LightGBM") else model.decision_function(X[test])
+    scores = positive_scores(model, X[test])
     print(f"{name:20} partial AUC, FPR <= 5 %: {partial_auc_score(y[test], scores, max_fpr=MAX_FPR):.3f}")
 
 figure, ax = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
@@ -68,8 +68,7 @@ plt.show()
 # %%
 # Is the difference to LightGBM more than noise? Both models are tested on the same rows, so the test is a paired one.
 
-ours = models["BoostedClassifier"].decision_function(X[test])
-theirs = models["LightGBM, defaults"].predict_proba(X[test])[:, 1]
+ours, theirs = (positive_scores(models[name], X[test]) for name in ("BoostedClassifier", "LightGBM, defaults"))
 result = delong_test(y[test], ours, theirs, max_fpr=MAX_FPR)
 print(f"difference {result.difference:.3f} [{result.low:.3f}, {result.high:.3f}], p = {result.pvalue:.2g}")
 

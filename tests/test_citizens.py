@@ -22,7 +22,7 @@ from rocmax.metrics import make_scorer
 
 def data(n_rows=400):
     X, y = make_classification(n_rows, 6, weights=[0.7], random_state=0)
-    return pd.DataFrame(X, columns=list("abcdef")), np.where(y == 1, "fraud", "ok")
+    return pd.DataFrame(X, columns=list("abcdef")), np.where(y == 1, "fraud", "fine")
 
 
 def classifiers():
@@ -58,7 +58,7 @@ def test_a_report_of_several_models_and_bad_calls(tmp_path):
     assert "second" in page
     for call, message in (
         (lambda: rocmax.report({}, X, y), "at least one classifier"),
-        (lambda: rocmax.report(LogisticRegression(), X, y), "must be a fitted classifier with the class 'ok'"),
+        (lambda: rocmax.report(LogisticRegression(), X, y), "must be a fitted classifier with the class 'fraud'"),
         (lambda: rocmax.report(models["first"], X, np.arange(400)), "y must have two classes; got 400"),
         (lambda: rocmax.report(models["first"], X, y, min_fpr=0.5, max_fpr=0.2), "min_fpr < max_fpr"),
         (lambda: rocmax.report(models["first"], X, y, min_tpr=1.0), "min_tpr must be at least 0 and below 1; got 1.0"),
@@ -121,7 +121,7 @@ def test_weights_pass_through_a_threshold(cv):
     plain = rocmax.FPRThresholdClassifier(inner, 0.2, **options).fit(X, y)
     assert ones.threshold_ == pytest.approx(plain.threshold_)
     if cv == "prefit":
-        negative = y == "ok"
+        negative = y == "fine"
         above = model.predict(X)[negative] == "fraud"
         assert np.average(above, weights=weight[negative]) <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="sample_weight must be None with confidence"):

@@ -60,6 +60,14 @@ DIFFERENT = {
         "KMeansNystroem": "passes of k-means",
         "ScoreClassifier": "of the default solver only",
     },
+    ("rocmax", "pos_label"): {
+        "FPRThresholdClassifier": "by default that of the estimator",
+        "TPRThresholdClassifier": "by default that of the estimator",
+    },
+    ("rocmax.metrics", "pos_label"): {
+        "make_scorer": "by default that of the estimator",
+        "positive_scores": "by default that of the estimator",
+    },
     ("rocmax", "measure"): {"BoostedClassifier": "no convex loss is minimized"},
     ("rocmax", "min_samples_leaf"): {"BoostedClassifier": "of one engine only"},
     ("rocmax", "n_estimators"): {"BoostedClassifier": "chosen by default"},

@@ -38,7 +38,7 @@ def fitted(engine, objective="binary"):
         random_state=0,
         n_jobs=1,
     )
-    return model.fit(X, np.where(Y == 1, "fraud", "ok"))
+    return model.fit(X, np.where(Y == 1, "fraud", "fine"))
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,71 @@
-"""Scores of a classifier for one class."""
+"""The positive class of a classifier, and its scores for one class."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._typing import Array
+
+
+def named_pos_label(estimators: Iterable[Any], pos_label: Any = None, caller: str = "pos_label") -> Any:
+    """Return the positive class that ``pos_label`` or the estimators name; None if none of them does.
+
+    An estimator names a class by its parameter ``pos_label``. A pipeline has that of its last step, and a search or
+    another estimator that wraps estimators has theirs.
+
+    Raises
+    ------
+    ValueError
+        If two of them name different classes.
+    """
+    first, label = caller, pos_label
+    for name, found in (pair for estimator in estimators for pair in _named_by(estimator)):
+        if label is None:
+            first, label = name, found
+        elif found != label:
+            raise ValueError(
+                f"pos_label must be the same everywhere; got {_text(label)} from {first} and {_text(found)} from "
+                f"{name}. Set it in one place only"
+            )
+    return label
+
+
+def _named_by(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the positive classes that an estimator and those in it name, each with the name of the one that does."""
+    own = getattr(estimator, "pos_label", None)
+    if own is not None:
+        yield type(estimator).__name__, own
+    for inner in _inside(estimator):
+        for name, label in _named_by(inner):
+            yield name, _in_classes_of(estimator, inner, label)
+
+
+def _inside(estimator: Any) -> list[Any]:
+    """Return the estimators that determine the output of one that wraps them, fitted ones if there are any."""
+    steps = getattr(estimator, "steps", None)
+    if isinstance(steps, list) and steps:
+        return [steps[-1][-1]]
+    for name in ("best_estimator_", "final_estimator_", "estimators_", "estimator_", "estimator"):
+        found = getattr(estimator, name, None)
+        if found is not None:
+            return found if isinstance(found, list) else [found]
+    return []
+
+
+def _in_classes_of(outer: Any, inner: Any, label: Any) -> Any:
+    """Return the label of a class in the outer estimator: bagging, for example, fits with the codes 0 and 1."""
+    known, own = (np.asarray(getattr(model, "classes_", ())) for model in (outer, inner))
+    if known.shape == own.shape == (2,) and not np.array_equal(known, own) and label in own.tolist():
+        return known[own.tolist().index(label)]
+    return label
+
+
+def _text(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def class_scores(estimator: Any, X: Any, index: int) -> Array:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,6 +88,8 @@ def check_training_set(
             X, y, weight, kept = X[present], y[present], weight[present], np.flatnonzero(present)
     classes, index = find_classes(y, pos_label)
     positive = y == classes[index]
+    if pos_label is None:
+        warn_if_majority(type(estimator).__name__, classes, *np.bincount(positive, weight, 2))
     given = positive if kept is None else given == classes[index]
     return TrainingSet(X, positive, weight, classes, index, given, kept)
 
@@ -136,6 +142,61 @@ def positive_index(classes: NDArray[Any], pos_label: Any) -> int:
     if found.size == 0:
         raise ValueError(f"pos_label must be one of the classes {classes.tolist()}; got {pos_label!r}")
     return int(found[0])
+
+
+# Positive classes that need no warning in a fit that fits other estimators: stated, or warned about already.
+_KNOWN: ContextVar[list[Any] | None] = ContextVar("_KNOWN", default=None)
+
+
+@contextmanager
+def one_majority_warning(pos_label: Any = None) -> Iterator[None]:
+    """Make all fits in this context warn once about the positive class, as parts of one fit; not if it is stated."""
+    known = _KNOWN.get()
+    if known is None:
+        token = _KNOWN.set([pos_label])
+        try:
+            yield
+        finally:
+            _KNOWN.reset(token)
+    else:
+        known.append(pos_label)
+        yield
+
+
+def warn_if_majority(name: str, classes: NDArray[Any], n: float, m: float) -> None:
+    """Warn if ``classes[1]``, positive as no class was named, is the larger class and labels are not numbers.
+
+    ``n`` and ``m`` are the weights of the negatives and of the positives, and ``name`` is that of the estimator.
+    """
+    # Sums of the same weights in another order differ by rounding error.
+    if classes.dtype.kind in "biufc" or m <= n * (1 + 1e-9):
+        return
+    known = _KNOWN.get()
+    if known is not None:
+        if classes[1] in known:
+            return
+        known.append(classes[1])
+    other, positive = classes.tolist()
+    text = (
+        f"{name}: the positive class is {positive!r}, the larger of the labels, and most rows belong to it. If "
+        f"{other!r} is the class to find, set pos_label={other!r}; otherwise, pos_label={positive!r} says so"
+    )
+    if not (text in _SHOWN and _is_shown_once(text)):
+        _SHOWN.add(text)
+        warnings.warn(text, UserWarning, stacklevel=2)
+
+
+# Warnings of this process. Python shows a text once, unless a filter says otherwise, but forgets what it has shown when
+# filters change, and scikit-learn sets them anew for each fold of a search.
+_SHOWN: set[str] = set()
+
+
+def _is_shown_once(text: str) -> bool:
+    for action, message, category, module, line in warnings.filters:
+        matches = (message is None or message.match(text)) and (module is None or module.match(__name__)) and not line
+        if matches and issubclass(UserWarning, category):
+            return action in ("default", "module", "once")
+    return True
 
 
 def check_unlabelled(estimator: Any, X: Any) -> Any:
@@ -248,4 +309,7 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
     strange = np.setdiff1d(y, given)
     if strange.size:
         raise ValueError(f"y must contain only the classes {given.tolist()}; got {strange[:5].tolist()}")
-    return Block(X, y == given[index], given, index)
+    positive = y == given[index]
+    if known is None and pos_label is None:
+        warn_if_majority(type(estimator).__name__, given, *np.bincount(positive, minlength=2))
+    return Block(X, positive, given, index)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rocmax
+from rocmax import metrics
 from rocmax.data import DataError
 
 dask = pytest.importorskip("dask")
@@ -55,18 +56,46 @@ def test_scores_and_predictions_of_frames_are_those_of_the_plain_estimator(clien
         assert found.index.equals(frame.index)
 
 
+def test_renaming_the_labels_changes_nothing(client, rows):
+    X, y = rows
+    parts, found = da.from_array(X, chunks=(2000, 6)), []
+    for rare, common in (("zz", "aa"), ("aa", "zz")):
+        labels = np.where(y, rare, common)
+        target = da.from_array(labels, chunks=2000)
+        model = DaskPartialAUCClassifier(max_fpr=0.2, pos_label=rare).fit(parts, target)
+        scores = model.positive_scores(parts)
+        assert isinstance(scores, da.Array)
+        area = partial_auc_score(target, scores, max_fpr=0.2, pos_label=rare).value
+        assert area == pytest.approx(metrics.partial_auc_score(y, scores.compute(), max_fpr=0.2))
+        assert model.score(parts, target) == pytest.approx(area)
+        for fitted in (model, model.to_local()):
+            assert metrics.make_scorer("partial_auc", max_fpr=0.2)(fitted, X, labels) == pytest.approx(area)
+            np.testing.assert_array_equal(fitted.positive_scores(X) > 0, fitted.predict(X) == rare)
+        found.append(scores.compute())
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-8)
+
+
+def test_a_positive_class_with_most_rows_that_is_not_named_warns(client, rows):
+    X, y = rows
+    labels = da.from_array(np.where(y, "fraud", "ok"), chunks=2000)
+    assert np.mean(y) < 0.5
+    with pytest.warns(UserWarning, match="the positive class is 'ok'.* set pos_label='fraud'") as found:
+        DaskAUCClassifier().fit(da.from_array(X, chunks=(2000, 6)), labels)
+    assert len(found) == 1
+
+
 def test_predictions_of_partitions_without_rows(client, rows):
     X, y = rows
     labels = np.where(y, "fraud", "ok")
     features = with_empty_parts(X)
-    model = DaskAUCClassifier().fit(features, with_empty_parts(labels))
+    model = DaskAUCClassifier(pos_label="fraud").fit(features, with_empty_parts(labels))
     local = model.to_local()
     np.testing.assert_array_equal(model.predict(features).compute(), local.predict(X))
     np.testing.assert_array_equal(model.decision_function(features).compute(), local.decision_function(X))
     assert model.score(features, with_empty_parts(labels)) == pytest.approx(local.score(X, labels), abs=1e-9)
     _, parts = table(rows)
     none = parts[parts["f0"] > 1e6][NAMES]
-    found = DaskAUCClassifier().fit(parts[NAMES], parts["label"]).predict(none)
+    found = DaskAUCClassifier(pos_label="fraud").fit(parts[NAMES], parts["label"]).predict(none)
     assert len(found.compute()) == 0
     assert found.dtype == found.compute().dtype
 
@@ -82,9 +111,9 @@ def test_values_that_are_not_finite_are_named(client, rows):
     for n_partitions in (1, 2):
         parts = frames.from_pandas(frame, npartitions=n_partitions)
         with pytest.raises(ValueError, match=r"got nan in row 5, column 'f2' of partition 0"):
-            DaskAUCClassifier().fit(parts[NAMES], parts["label"])
+            DaskAUCClassifier(pos_label="fraud").fit(parts[NAMES], parts["label"])
         with pytest.raises(ValueError, match=r"got nan in row 5, column 2 of partition 0"):
-            DaskAUCClassifier().fit(parts[NAMES].values, parts["label"])
+            DaskAUCClassifier(pos_label="fraud").fit(parts[NAMES].values, parts["label"])
 
 
 def test_no_rows_no_columns_and_extreme_weights(client, rows):

@@ -132,7 +132,7 @@ def test_folds(problem):
 
 def test_convergence_of_a_fit(problem):
     X, y = problem
-    model = AUCClassifier().fit(X, y)
+    model = AUCClassifier(pos_label="fraud").fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     assert display.objective.tolist() == [step.objective for step in model.trace_]
     assert len(display.ax_.get_lines()) == 2

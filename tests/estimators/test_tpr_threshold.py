@@ -116,7 +116,7 @@ def test_without_confidence_the_limit_is_broken_about_every_other_time():
 @pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB(), RidgeClassifier(), PartialAUCClassifier()])
 @pytest.mark.parametrize("pos_label", [None, "fraud", "ok"])
 def test_the_threshold_is_the_highest_that_reaches_the_limit_on_held_out_rows(estimator, pos_label):
-    X, y = rows(400, 300)
+    X, y = rows(300, 400)
     named = np.where(y == 1, "fraud", "ok")
     model = TPRThresholdClassifier(estimator, 0.9, pos_label=pos_label, random_state=3).fit(X, named)
     positive = pos_label or "ok"

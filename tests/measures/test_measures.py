@@ -62,7 +62,7 @@ def test_names_are_those_of_the_functions():
     assert measure_names() == list(METRICS)
     assert sorted(set(measure_names()) - set(measure_names(trainable=True))) == sorted(NOT_TRAINED)
     functions = {name.removesuffix("_score") for name in metrics.__all__ if not inspect.isclass(getattr(metrics, name))}
-    tools = {"bootstrap_interval", "bootstrap_test", "delong_interval", "delong_test", "make_scorer"}
+    tools = {"bootstrap_interval", "bootstrap_test", "delong_interval", "delong_test", "make_scorer", "positive_scores"}
     assert set(measure_names()) == functions - tools
 
 

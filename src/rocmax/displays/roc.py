@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._response import class_scores
+from rocmax._response import named_pos_label
 from rocmax._typing import Array
 from rocmax._window import check_floor, check_window
 from rocmax.displays._figure import STYLES, new_axes
@@ -16,6 +16,7 @@ from rocmax.metrics.bootstrap import check_level
 from rocmax.metrics.curve import Curve, score_blocks
 from rocmax.metrics.registry import find_metric
 from rocmax.metrics.resamples import resamples
+from rocmax.metrics.scorer import positive_scores
 
 N_GRID = 400
 
@@ -174,7 +175,8 @@ class PartialROCDisplay:
         y : array-like of shape (n_samples,)
             Classes of the rows.
         pos_label : object, default=None
-            Label of the positive class. If None, the larger label is used.
+            Label of the positive class. If None, that of the estimators is used; if they have none, the larger label.
+            Different labels are an error.
         **options
             Options passed to :meth:`from_predictions`.
 
@@ -184,7 +186,8 @@ class PartialROCDisplay:
             The display, after plotting.
         """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
-        scores: dict[str, Any] = {name: _scores(model, X, pos_label) for name, model in named.items()}
+        pos_label = named_pos_label(named.values(), pos_label)
+        scores: dict[str, Any] = {name: positive_scores(model, X, pos_label=pos_label) for name, model in named.items()}
         return cls.from_predictions(y, scores, pos_label=pos_label, **options)
 
     @classmethod
@@ -219,7 +222,8 @@ class PartialROCDisplay:
         min_tpr : float, default=0.0
             Lower limit on the true-positive rate.
         pos_label : object, default=None
-            Label of the positive class. If None, the larger label is used.
+            Label of the positive class. If None, that of the estimators is used; if they have none, the larger label.
+            Different labels are an error.
         name : str, default="mean of the folds"
             Name of the curve.
         ax : matplotlib.axes.Axes, default=None
@@ -238,9 +242,10 @@ class PartialROCDisplay:
             raise ValueError(
                 "cv_results must come from cross_validate(..., return_estimator=True, return_indices=True)"
             )
+        pos_label = named_pos_label(cv_results["estimator"], pos_label)
         grid, labels, heights = _grid(max_fpr), np.asarray(y), []
         for model, test in zip(cv_results["estimator"], cv_results["indices"]["test"], strict=True):
-            scores = _scores(model, _safe_indexing(X, test), pos_label)
+            scores = positive_scores(model, _safe_indexing(X, test), pos_label=pos_label)
             heights.append(_heights(score_blocks(labels[test], scores, None, pos_label).curve(), grid))
         mean, spread = np.mean(heights, axis=0), np.std(heights, axis=0, ddof=1)
         low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
@@ -374,8 +379,3 @@ def _heights(curve: Curve, grid: Array) -> Array:
     last = np.append(np.diff(fpr) > 0, True)
     result: Array = np.interp(grid, fpr[last], tpr[last])
     return result
-
-
-def _scores(model: Any, X: Any, pos_label: Any) -> Array:
-    """Return scores in the direction of the positive class."""
-    return class_scores(model, X, 1 if pos_label is None else int(model.classes_[1] == pos_label))

@@ -11,9 +11,9 @@ from sklearn.model_selection import check_cv, train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._response import class_scores, towards
+from rocmax._response import class_scores, named_pos_label, towards
 from rocmax._typing import Array
-from rocmax._validate import check_target, random_source
+from rocmax._validate import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.estimators._passed_on import WrappedClassifier, row_params
 
 
@@ -64,10 +64,26 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         ndarray of shape (n_samples,)
             Decision values.
         """
+        margin = self.positive_scores(X)
+        return towards(margin, self._positive_index())
+
+    def positive_scores(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; higher means more likely positive, whatever the labels.
+
+        Rows with a value above 0 are predicted positive.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
+        """
         check_is_fitted(self, "threshold_")
-        index = self._positive_index()
-        margin = class_scores(self.estimator_, X, index) - self.threshold_
-        return towards(margin, index)
+        return class_scores(self.estimator_, X, self._positive_index()) - self.threshold_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.
@@ -93,7 +109,8 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
     def _scored(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[Array, NDArray[np.bool_], Array | None]:
         """Store the classes and fit the estimator; return scores, labels and weights of the held-out rows."""
         X, y = indexable(X, y)
-        y, self.classes_, index = check_target(y, self.pos_label)
+        pos_label = named_pos_label([self.estimator], self.pos_label, type(self).__name__)
+        y, self.classes_, index = check_target(y, pos_label)
         self.positive_class_ = self.classes_[index]
         weight = params.get("sample_weight")
         if weight is not None and np.unique(y[np.asarray(weight) > 0]).size < 2:
@@ -102,7 +119,11 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             raise ValueError(
                 "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"
             )
-        scores, positive, rows = self._held_out(X, y, index, params)
+        with one_majority_warning(pos_label):
+            if pos_label is None:
+                counts = np.bincount(y == self.positive_class_, weight, 2)
+                warn_if_majority(type(self).__name__, self.classes_, *counts)
+            scores, positive, rows = self._held_out(X, y, index, params)
         return scores, positive, None if weight is None else np.asarray(weight, dtype=np.float64)[rows]
 
     def _check_parameters(self, limit: str) -> None:

@@ -46,8 +46,27 @@ class Decision(ABC):
         ndarray of shape (n_samples,)
             Class labels.
         """
+        scores = self.positive_scores(X)
+        index = positive_index(self.classes_, self.pos_label)
+        return self.classes_[np.where(scores > 0, index, 1 - index)]
+
+    def positive_scores(self, X: Any) -> Array:
+        """Return scores in which higher means more likely positive, whatever the order of the labels.
+
+        These are the scores for :mod:`rocmax.metrics`. Rows with a score above 0 are predicted positive.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
+        """
         decision = self.decision_function(X)
-        return self.classes_[(decision > 0).astype(np.intp)]
+        return towards(decision, positive_index(self.classes_, self.pos_label))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure that this estimator optimizes, computed on the given rows.
@@ -139,7 +158,7 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
         -------
         ndarray of shape (n_samples,)
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays.
+            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
         """
         X = check_rows(self, X, dense=not self.takes_sparse)
         return self._sign() * (self._scores(X) - self.threshold_)

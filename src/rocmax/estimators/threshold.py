@@ -43,7 +43,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
         rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
         is not allowed with ``confidence``.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
+        label. Another label than that of the estimator is an error.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used. Used only if ``cv`` is a float.
@@ -166,7 +167,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
         rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
         is not allowed with ``confidence``.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
+        label. Another label than that of the estimator is an error.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used. Used only if ``cv`` is a float.

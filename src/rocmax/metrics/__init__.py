@@ -15,7 +15,7 @@ from rocmax.metrics.bootstrap import Comparison, bootstrap_interval, bootstrap_t
 from rocmax.metrics.decisions import f_beta_score, g_mean_score, weighted_relative_accuracy
 from rocmax.metrics.delong import delong_interval, delong_test
 from rocmax.metrics.operating_points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
-from rocmax.metrics.scorer import make_scorer
+from rocmax.metrics.scorer import make_scorer, positive_scores
 
 __all__ = [
     "Comparison",
@@ -29,6 +29,7 @@ __all__ = [
     "g_mean_score",
     "make_scorer",
     "partial_auc_score",
+    "positive_scores",
     "precision_at_k",
     "roc_auc_score",
     "tpr_at_fpr",

@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
-import sklearn.metrics
+import numpy as np
+from sklearn.metrics._scorer import _Scorer
 
+from rocmax._response import class_scores, named_pos_label
+from rocmax._typing import Array
+from rocmax._validate import positive_index
 from rocmax.metrics.registry import MetricLike, find_metric
 
 
-def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any) -> Callable[..., float]:
+class MeasureScorer(_Scorer):  # type: ignore[misc]  # scikit-learn has no types
+    """Scorer of a measure for the positive class of the estimator; made by :func:`make_scorer`.
+
+    It is a scorer of scikit-learn, which has one positive class for all estimators, in all other respects.
+    """
+
+    @property
+    def pos_label(self) -> Any:
+        """Label of the positive class; None for that of the estimator."""
+        return self._kwargs["pos_label"]
+
+    def for_estimators(self, estimators: Iterable[Any]) -> MeasureScorer:
+        """Return the scorer for the positive class that it or the estimators name."""
+        scorer = copy(self)
+        label = named_pos_label(estimators, self.pos_label, "the scorer")
+        scorer._kwargs = {**self._kwargs, "pos_label": label}
+        return scorer
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
+        params = self.for_estimators([estimator])._kwargs
+        plain = _Scorer(self._score_func, self._sign, params, self._response_method)
+        # Without method_caller: it shares a response between the scorers of a dictionary, and with it the sign of the
+        # positive class of the first scorer.
+        result: float = plain(estimator, X, y_true, **kwargs)
+        return result
+
+
+def positive_scores(estimator: Any, X: Any, *, pos_label: object = None) -> Array:
+    """Return the scores of a fitted classifier in which higher means more likely positive, for the metrics.
+
+    The classifiers of rocmax have a method of this name. The function is for all others too: those of scikit-learn,
+    pipelines and searches, whose ``decision_function`` always refers to ``classes_[1]``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted binary classifier with ``decision_function`` or ``predict_proba``.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes the ``pos_label`` of the estimator, also in a pipeline or a search; if
+        it has none, ``classes_[1]``, the larger label. Another label than that of the estimator is an error.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Decision values, negated if the positive class is ``classes_[0]``; for an estimator without
+        ``decision_function``, the probabilities of the positive class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from rocmax import AUCClassifier
+    >>> from rocmax.metrics import positive_scores, tpr_at_fpr
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> label = np.where(y == 1, "fraud", "ok")
+    >>> model = make_pipeline(StandardScaler(), AUCClassifier(pos_label="fraud")).fit(X, label)
+    >>> tpr_at_fpr(label, positive_scores(model, X), max_fpr=0.1, pos_label="fraud") > 0.5
+    True
+    """
+    label = named_pos_label([estimator], pos_label)
+    return class_scores(estimator, X, positive_index(np.asarray(estimator.classes_), label))
+
+
+def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any) -> MeasureScorer:
     """Make a scikit-learn scorer from a measure.
 
     The scorer ``scorer(estimator, X, y, sample_weight=None)`` returns ``sign * measure(y, response, **params)``.
     The response is that of ``decision_function`` or, if the estimator has none, ``predict_proba``; for a measure of
-    predicted labels it is that of ``predict``. scikit-learn negates the response if ``pos_label`` is the first class of
-    the estimator. The sign is -1 for ``fpr_at_tpr``, where lower is better, and 1 for all others.
+    predicted labels it is that of ``predict``. The positive class is that of the estimator, and decision values are
+    negated if it is ``classes_[0]``. The sign is -1 for ``fpr_at_tpr``, where lower is better, and 1 for all others.
 
     Parameters
     ----------
@@ -24,7 +96,8 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
         Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
         :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
     pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+        Label of the positive class. None takes the ``pos_label`` of the estimator, also in a pipeline or a search; if
+        it has none, ``classes_[1]``, the larger label. Another label than that of the estimator is an error.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -35,7 +108,7 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
 
     References
     ----------
-    :func:`sklearn.metrics.make_scorer`, which builds the scorer.
+    :func:`sklearn.metrics.make_scorer`, whose scorers have one positive class for all estimators.
 
     Examples
     --------
@@ -50,11 +123,7 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
     True
     """
     found, filled = find_metric(measure, params)
-    result: Callable[..., float] = sklearn.metrics.make_scorer(
-        found.function,
-        response_method="predict" if found.takes_labels else ("decision_function", "predict_proba"),
-        greater_is_better=found.greater_is_better,
-        pos_label=pos_label,
-        **filled,
+    response = "predict" if found.takes_labels else ("decision_function", "predict_proba")
+    return MeasureScorer(
+        found.function, 1 if found.greater_is_better else -1, {"pos_label": pos_label, **filled}, response
     )
-    return result

@@ -87,7 +87,8 @@ class CallableReport(ModuleType):
         out : str or Path, default=None
             File to write. None writes none.
         pos_label : int, float, bool or str, default=None
-            Label of the positive class. None takes the larger label.
+            Label of the positive class. None takes the ``pos_label`` of the models; if they have none, the larger
+            label. Different labels are an error.
         min_fpr : float, default=None
             Lower end of the range of false-positive rates, at least 0. None takes that of the first model if it has
             one, otherwise 0.

@@ -10,7 +10,7 @@ import numpy as np
 
 from rocmax._atomic import check_output, write_file
 from rocmax._packages import need
-from rocmax._response import class_scores, direction
+from rocmax._response import class_scores, direction, named_pos_label
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_window
@@ -46,7 +46,7 @@ def report_classifier(
     classes = np.unique(y)
     if classes.size != 2:
         raise ValueError(f"y must have two classes; got {classes.size}")
-    index = positive_index(classes, pos_label)
+    index = positive_index(classes, named_pos_label(models.values(), pos_label))
     positive = y == classes[index]
     entries = [_entry(name, fitted, X, classes[index]) for name, fitted in models.items()]
     data = TestData(

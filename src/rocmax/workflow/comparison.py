@@ -27,8 +27,9 @@ from sklearn.utils.validation import has_fit_parameter
 from rocmax._atomic import append_line, check_output
 from rocmax._packages import need
 from rocmax._public import set_public_module
-from rocmax._validate import random_source
+from rocmax._validate import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.metrics import make_scorer
+from rocmax.metrics.scorer import MeasureScorer
 from rocmax.workflow._content_hash import content_key
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -69,7 +70,9 @@ def compare(
         Two classes, of any type.
     scoring : str, Measure or callable
         A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
-        ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better.
+        ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better. All estimators are
+        scored for one positive class: the ``pos_label`` of the scorer or of the estimators that have one. Different
+        labels are an error.
     param_grids : dict of str to dict, default=None
         Parameter grids by name, as in ``GridSearchCV``. An estimator without a grid is not tuned.
     n_splits : int, default=10
@@ -129,13 +132,20 @@ def compare(
     scoring = scoring if callable(scoring) else make_scorer(scoring)
     X, y = indexable(X, y)
     y = np.asarray(y)
+    ours = isinstance(scoring, MeasureScorer)
+    if ours:
+        scoring = scoring.for_estimators(estimators.values())
     splits = list(_splits(y, groups, n_splits, test_size, random_state))
     tasks = [
         _Task(name, estimator, (param_grids or {}).get(name), number, split, scoring, inner_cv)
         for number, split in enumerate(splits)
         for name, estimator in estimators.items()
     ]
-    return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
+    with one_majority_warning(scoring.pos_label if ours else None):
+        if ours and scoring.pos_label is None:
+            labels, classes, index = check_target(y, None)
+            warn_if_majority("compare", classes, *np.bincount(labels == classes[index], minlength=2))
+        return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
 
 
 class _Task:

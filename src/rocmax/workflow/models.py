@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 from rocmax._packages import need
 from rocmax._response import class_scores
 from rocmax._typing import Array
+from rocmax._validate import positive_index
 from rocmax.data import DataError
 from rocmax.estimators import AUCClassifier, BoostedClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.workflow.preprocessing import Levels, additive_preprocessing, preprocessing, text_places, tree_preprocessing
@@ -137,4 +138,4 @@ def tuning_grid(name: str, classifier: Any) -> dict[str, list[Any]] | None:
 
 def positive_scores(model: Any, X: Any, positive: str) -> Array:
     """Return scores in the direction of the positive class."""
-    return class_scores(model, X, int(model.classes_[1] == positive))
+    return class_scores(model, X, positive_index(model.classes_, positive))

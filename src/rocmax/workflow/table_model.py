@@ -70,6 +70,11 @@ class TableModel:
         return result
 
     @property
+    def pos_label(self) -> str:
+        """Label of the positive class, by the name that estimators have for it."""
+        return self.positive
+
+    @property
     def threshold(self) -> float:
         """Scores above it are classified as positive: 0 on the scale of :func:`predict`, reports and ONNX graphs."""
         return 0.0

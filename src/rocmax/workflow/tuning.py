@@ -190,6 +190,11 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def _named(self, name: str) -> TunedPipeline:
         return TunedPipeline(**{**self.get_params(), "model": name})
 
+    @property
+    def pos_label(self) -> str:
+        """Label of the positive class."""
+        return self.positive
+
     def decision_function(self, X: Any) -> Array:
         """Return the scores for ``classes_[1]``."""
         return class_scores(self.pipeline_, X, 1)

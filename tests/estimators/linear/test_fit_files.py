@@ -124,7 +124,7 @@ def test_the_threshold_is_exact_if_few_scores_may_be_fetched(tmp_path, monkeypat
 
 def test_without_standardized_features(rows):
     X, y, path = rows
-    model = PartialAUCClassifier(0.0, 0.2, loss="tight", C=3.0)
+    model = PartialAUCClassifier(0.0, 0.2, loss="tight", C=3.0, pos_label="fraud")
     expected = clone(model).fit(X, y)
     found = clone(model).fit_files(RowStore(path, y, max_memory="100kB"), standardize=False)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-3)
@@ -142,7 +142,11 @@ def test_weights_and_sparse_rows(rows):
     assert found.score(X, y, weight) == pytest.approx(expected.score(X, y, weight), abs=2e-3)
 
 
-@pytest.mark.parametrize("model", [AUCClassifier(C=10.0), PartialAUCClassifier(0.0, 0.2)], ids=["auc", "auto"])
+@pytest.mark.parametrize(
+    "model",
+    [AUCClassifier(C=10.0, pos_label="fraud"), PartialAUCClassifier(0.0, 0.2, pos_label="fraud")],
+    ids=["auc", "auto"],
+)
 @pytest.mark.parametrize("form", [np.float64, np.float32, sparse.csr_matrix])
 def test_constant_features_are_left_out(rows, model, form):
     X, y, _ = rows
@@ -163,7 +167,9 @@ def test_tables_keep_their_names(tmp_path, rows):
     table = pandas.DataFrame(X, columns=names).assign(label=y)
     table[:3000].to_parquet(tmp_path / "a.parquet")
     table[3000:].to_parquet(tmp_path / "b.parquet")
-    model = PartialAUCClassifier(0.0, 0.3).fit_files(tmp_path / "*.parquet", target="label", max_memory="200kB")
+    model = PartialAUCClassifier(0.0, 0.3, pos_label="fraud").fit_files(
+        tmp_path / "*.parquet", target="label", max_memory="200kB"
+    )
     assert model.feature_names_in_.tolist() == names
     table.assign(label=np.where(np.arange(len(y)) == 17, None, y)).to_parquet(tmp_path / "c.parquet")
     same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabelled=True)
@@ -176,14 +182,14 @@ def test_tables_keep_their_names(tmp_path, rows):
 def test_warm_start_needs_few_iterations(rows):
     _, y, path = rows
     store = RowStore(path, y)
-    model = PartialAUCClassifier(0.05, 0.3, loss="tight", C=10.0, warm_start=True)
+    model = PartialAUCClassifier(0.05, 0.3, loss="tight", C=10.0, warm_start=True, pos_label="fraud")
     cold = model.fit_files(store).n_iter_
     assert model.fit_files(store).n_iter_ < cold
 
 
 def test_progress_names_rows_per_second(rows, capsys):
     _, y, path = rows
-    AUCClassifier(verbose=True).fit_files(RowStore(path, y, max_memory="50kB"))
+    AUCClassifier(verbose=True, pos_label="fraud").fit_files(RowStore(path, y, max_memory="50kB"))
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all("AUCClassifier: objective" in line and line.endswith("rows/s") for line in lines)
@@ -201,13 +207,13 @@ def test_progress_of_the_conversion(rows, tmp_path, monkeypatch, capsys):
     X, y, _ = rows
     pandas.DataFrame(X).assign(label=y).to_csv(tmp_path / "rows.csv", index=False)
     fit = {"files": tmp_path / "rows.csv", "target": "label", "max_memory": "100kB"}
-    AUCClassifier(verbose=True).fit_files(**fit)
+    AUCClassifier(verbose=True, pos_label="fraud").fit_files(**fit)
     assert "converting" not in capsys.readouterr().err
     monkeypatch.setattr(files, "_INTERVAL", 0.0)
     for verbose in (False, True):
         terminal = Terminal()
         monkeypatch.setattr("sys.stderr", terminal)
-        AUCClassifier(verbose=verbose).fit_files(**fit)
+        AUCClassifier(verbose=verbose, pos_label="fraud").fit_files(**fit)
         shown = re.findall(r"AUCClassifier: converting rows.csv, ([\d,]+) rows, [\d,]+ rows/s", terminal.getvalue())
         counts = [int(count.replace(",", "")) for count in shown]
         assert counts == sorted(counts)
@@ -218,7 +224,7 @@ def test_progress_of_the_conversion(rows, tmp_path, monkeypatch, capsys):
 def test_weights_stay_on_disk(rows, tmp_path, form, monkeypatch):
     X, y, path = rows
     weight = np.random.default_rng(0).integers(0, 3, y.size)
-    expected = AUCClassifier().fit_files(RowStore(path, y, weight, max_memory="100kB"))
+    expected = AUCClassifier(pos_label="fraud").fit_files(RowStore(path, y, weight, max_memory="100kB"))
     if form == "column":
         pandas = pytest.importorskip("pandas")
         pandas.DataFrame(X, columns=list("abcdef")).assign(label=y, w=weight).to_parquet(tmp_path / "rows.parquet")
@@ -231,7 +237,9 @@ def test_weights_stay_on_disk(rows, tmp_path, form, monkeypatch):
         np.testing.assert_array_equal(store.weight, weight)
         monkeypatch.setattr(RowStore, "weight", None)
         assert isinstance(store.stored_weight, DiskArray)
-        assert AUCClassifier().fit_files(store).objective_ == pytest.approx(expected.objective_, rel=1e-9)
+        assert AUCClassifier(pos_label="fraud").fit_files(store).objective_ == pytest.approx(
+            expected.objective_, rel=1e-9
+        )
 
 
 def test_scores_leave_room_for_a_chunk(tmp_path):
@@ -257,15 +265,15 @@ def test_bad_input(rows):
     bad = X.copy()
     bad[37, 2] = np.nan
     with pytest.raises(ValueError, match=r"X must contain finite numbers .* got nan in row 37, column 2"):
-        AUCClassifier().fit_files(RowStore(bad, y))
+        AUCClassifier(pos_label="fraud").fit_files(RowStore(bad, y))
     with pytest.raises(ValueError, match="y must have two classes; got one class"):
         AUCClassifier().fit_files(RowStore(X, np.zeros(len(X))))
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         AUCClassifier().fit_files(RowStore(X, np.arange(len(X)) % 3))
     with pytest.raises(ValueError, match="sample_weight must be finite, >= 0"):
-        AUCClassifier().fit_files(RowStore(X, y, np.full(len(X), -1.0)))
+        AUCClassifier(pos_label="fraud").fit_files(RowStore(X, y, np.full(len(X), -1.0)))
     with pytest.raises(ValueError, match=r"sample_weight must be .* not all zero; got 8000 zeros"):
-        AUCClassifier().fit_files(RowStore(X, y, np.zeros(len(X))))
+        AUCClassifier(pos_label="fraud").fit_files(RowStore(X, y, np.zeros(len(X))))
     with pytest.raises(ValueError, match=r"X.npy has no labels. .* fit_files\(RowStore\(X, y\)\)"):
         AUCClassifier().fit_files(path)
     with pytest.raises(ValueError, match='loss must be "hinge"; got "squared_hinge"'):
@@ -287,12 +295,12 @@ def test_bad_input(rows):
 def test_parameters_that_would_be_ignored(rows, options, message):
     X, y, _ = rows
     with pytest.raises(ValueError, match=message):
-        AUCClassifier().fit_files(RowStore(X, y), **options)
+        AUCClassifier(pos_label="fraud").fit_files(RowStore(X, y), **options)
 
 
 def test_a_warm_start_with_other_features(rows):
     X, y, _ = rows
-    model = AUCClassifier(warm_start=True).fit_files(RowStore(X, y))
+    model = AUCClassifier(warm_start=True, pos_label="fraud").fit_files(RowStore(X, y))
     with pytest.raises(ValueError, match="X must have the 6 features of the previous fit; got 3 features"):
         model.fit_files(RowStore(X[:, :3], y))
 
@@ -308,7 +316,7 @@ def test_scores_are_written_to_the_folder(rows, tmp_path, monkeypatch):
         return create(cls, path, *rest)
 
     monkeypatch.setattr(DiskArray, "create", classmethod(listed))
-    AUCClassifier().fit_files(tmp_path / "rows.csv", target="y", max_memory="20kB", folder=tmp_path)
+    AUCClassifier(pos_label="fraud").fit_files(tmp_path / "rows.csv", target="y", max_memory="20kB", folder=tmp_path)
     assert folders == {tmp_path}
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 

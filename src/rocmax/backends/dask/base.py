@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
-from rocmax._response import direction
 from rocmax._typing import Array
 from rocmax._validate import check_flag, check_number, positive_index
 from rocmax.backends.dask.cluster import Cluster
@@ -137,6 +136,24 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """
         return self._mapped(X, "decision_function", np.zeros(1))
 
+    def positive_scores(self, X: Any) -> Any:
+        """Return scores in which higher means more likely positive, whatever the order of the labels.
+
+        These are the scores for the metrics of :mod:`rocmax.backends.dask`. Rows with a score above 0 are predicted
+        positive.
+
+        Parameters
+        ----------
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Rows. Other input is passed to the plain estimator.
+
+        Returns
+        -------
+        dask Array or Series of shape (n_samples,)
+            The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
+        """
+        return self._mapped(X, "positive_scores", np.zeros(1))
+
     def predict(self, X: Any) -> Any:
         """Return the predicted class of each row.
 
@@ -156,7 +173,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure that this estimator optimizes, computed on the given rows.
 
-        It is that of the values of :meth:`decision_function`. The plain estimator also joins values that differ by
+        It is that of the values of :meth:`positive_scores`. The plain estimator also joins values that differ by
         rounding error only.
 
         Parameters
@@ -176,13 +193,13 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         if not need("dask").is_dask_collection(X):
             found: float = self.to_local().score(X, y, sample_weight)
             return found
-        decision = self.decision_function(X)
+        scores = self.positive_scores(X)
         index = positive_index(self.classes_, self.pos_label)
         where = {} if self.client is None else {"scheduler": self._client()}
         with need("dask").config.set(**where):
             estimate = partial_auc_score(
                 y,
-                direction(index) * decision,
+                scores,
                 **self._limits(),
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],

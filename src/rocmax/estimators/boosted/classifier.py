@@ -287,7 +287,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         -------
         ndarray of shape (n_samples,)
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays.
+            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
         """
         scores = self._scores(self._encoded(X)) - self.threshold_
         return towards(scores, positive_index(self.classes_, self.pos_label))

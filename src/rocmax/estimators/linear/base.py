@@ -41,7 +41,7 @@ class LinearDecision:
         -------
         ndarray of shape (n_samples,)
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays.
+            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
         """
         X = check_rows(self, X)
         result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]

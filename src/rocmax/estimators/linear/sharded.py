@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rocmax._response import direction
 from rocmax._typing import Array
+from rocmax._validate import warn_if_majority
 from rocmax.estimators.linear.checkpoint import Checkpoint, Run
 from rocmax.losses import Loss
 from rocmax.losses.bins import Bins, ScoreGrid
@@ -133,6 +134,8 @@ def fit_shards(
     """
     space = data.space
     check_supported(estimator)
+    if estimator.pos_label is None:
+        warn_if_majority(type(estimator).__name__, data.classes, space.n, space.m)
     space.standardize()
     if data.checkpoint is not None:
         data.checkpoint.check(space)
