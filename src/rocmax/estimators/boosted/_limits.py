@@ -11,9 +11,8 @@ from scipy import sparse
 from rocmax._validate import TrainingSet
 from rocmax.estimators._splits import Split
 
-# Largest absolute value for XGBoost, which computes in single precision, and largest mean of the weights: limits of the
-# engines on the sum of the curvatures in a leaf assume weights of about one.
-_LARGEST_SINGLE, _WEIGHT_LIMIT = 1e37, 1e6
+# Largest absolute value for XGBoost, which computes in single precision, and largest ratio of weights.
+_LARGEST_SINGLE = 1e37
 
 
 def check_limits(data: TrainingSet, engine: str) -> None:
@@ -28,11 +27,11 @@ def check_limits(data: TrainingSet, engine: str) -> None:
             )
     if data.weight is not None:
         mean, least = float(data.weight.mean()), float(data.weight.min())
-        if not 1 / _WEIGHT_LIMIT <= mean <= _WEIGHT_LIMIT or least < 1 / _LARGEST_SINGLE:
+        if least < mean / _LARGEST_SINGLE:
             raise ValueError(
-                f"sample_weight must have a mean from {1 / _WEIGHT_LIMIT:g} to {_WEIGHT_LIMIT:g}, and no positive "
-                f"value below {1 / _LARGEST_SINGLE:g}; got a mean of {mean:.3g} and a least value of {least:.3g}. "
-                "Divide by the mean weight"
+                f"sample_weight must be zero or at least {1 / _LARGEST_SINGLE:g} times its mean, because the engines "
+                f"compute in single precision; got a mean of {mean:.3g} and a least value of {least:.3g}. Use zero to "
+                "leave out a row"
             )
 
 

@@ -160,9 +160,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     Notes
     -----
-    A sample weight multiplies the loss of a row. It is not the same as copies of the row, because ``min_samples_leaf``,
-    the folds and the random subsets count rows. Only a single model of XGBoost with given ``max_leaf_nodes`` and
-    ``n_estimators`` and the logistic loss treats a weight as a number of copies.
+    A sample weight multiplies the loss of a row. Only the ratios of the weights matter: the engine gets them divided by
+    their mean, because its limits on the curvature in a leaf are for weights of about one. A weight is therefore not a
+    number of copies of the row. In addition, ``min_samples_leaf``, the folds and the random subsets count rows.
 
     Examples
     --------
@@ -254,7 +254,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         )
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
-        measure = self._make_measure().as_fraction(_total(data))
+        measure = self._make_measure().as_fraction(data.positive.size)
         plan = self._plan(data, categories)._replace(loss=window_loss(measure))
         splits = self._splits(data)
         folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
@@ -273,6 +273,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             scores, rows = chosen.held_out, folds.held_out_rows()
         weight = None if data.weight is None else data.weight[rows]
         self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
+        self._warn_if_constant(data.X, self._scores)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -322,6 +323,14 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(np.mean([model.predict(X, self.n_jobs) for model in self.models_], axis=0))
+
+    def _remedy(self) -> str:
+        if self.engine == "lightgbm":
+            return (
+                f"No tree has a split: a leaf must have at least min_samples_leaf={self.min_samples_leaf} rows. "
+                "Decrease it, use more rows, or check that the features differ between the classes."
+            )
+        return "No tree has a split: use more rows, or check that the features differ between the classes."
 
     def _decision_error(self, X: Any, decision: Array) -> Array:
         return score_error(np.abs(decision) + abs(self.threshold_))
@@ -389,7 +398,3 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             value = getattr(self, name)
             if not (isinstance(value, str) and value == AUTO):
                 check_number(f'{name} other than "auto"', value, above=above, integer=integer)
-
-
-def _total(data: TrainingSet) -> float:
-    return float(data.positive.size if data.weight is None else data.weight.sum())

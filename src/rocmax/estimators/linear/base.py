@@ -83,6 +83,8 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         result = self._minimize(data, None if start is None else sign * start, self._progress())
         self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
+        if result.w.any():
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
         return self
 
     def _previous_weights(self, n_features: int) -> Array | None:
