@@ -78,14 +78,14 @@ class Decision(ABC):
         index = positive_index(self.classes_, self.pos_label)
         return self._measure(y, towards(decision, index), sample_weight, self.classes_[index])
 
-    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array]) -> None:
+    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array], stacklevel: int = 3) -> None:
         """Warn if all training rows have the same score although they differ; ``scores_of`` scores validated rows.
 
         Each ``fit`` that a user calls ends with it once; fits to folds inside an estimator do not.
         """
         if _all_equal(X, scores_of) and _rows_differ(X):
             text = f"{type(self).__name__}: all training rows have the same score, so the model ranks at random. "
-            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=3)
+            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stacklevel)
 
     def _remedy(self) -> str:
         """Return the part of the warning that explains a constant score and how to avoid it."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._validate import TrainingSet
-from rocmax.estimators._splits import Split
 
 # Largest absolute value for XGBoost, which computes in single precision, and largest ratio of weights.
 _LARGEST_SINGLE = 1e37
@@ -33,19 +32,6 @@ def check_limits(data: TrainingSet, engine: str) -> None:
                 f"compute in single precision; got a mean of {mean:.3g} and a least value of {least:.3g}. Use zero to "
                 "leave out a row"
             )
-
-
-def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
-    """Return the splits; raise ValueError if a part of a split does not have rows of both classes."""
-    for number, parts in enumerate(splits):
-        for name, rows in zip(("training", "held-out"), parts, strict=True):
-            n_positive = int(data.positive[rows].sum())
-            if not 0 < n_positive < rows.size:
-                raise ValueError(
-                    "cv must have rows of both classes with non-zero weight in both parts of each split; got "
-                    f"{n_positive} positives among {rows.size} {name} rows of split {number}"
-                )
-    return splits
 
 
 def directions(given: Any, n_features: int, names: NDArray[Any] | None, categorical: list[int]) -> list[int] | None:

@@ -24,7 +24,7 @@ from rocmax._validate import (
 from rocmax.backends.boosting import ENGINES, TreeData
 from rocmax.backends.trees import TreeModel
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
-from rocmax.estimators._splits import Split, given_splits
+from rocmax.estimators._splits import Split, given_splits, with_groups
 from rocmax.estimators.base import Decision
 from rocmax.estimators.boosted._categories import (
     FROM_DTYPE,
@@ -43,7 +43,7 @@ from rocmax.estimators.boosted._choice import (
     untried,
     window_loss,
 )
-from rocmax.estimators.boosted._limits import check_limits, check_splits, directions
+from rocmax.estimators.boosted._limits import check_limits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
 from rocmax.measures import Measure
 
@@ -109,6 +109,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
         one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
+        With ``groups``, the folds of None and of an int keep groups together, and other splits must do so.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
         Columns of categories, by position, name or mask. "from_dtype" takes the columns of a data frame with a
         categorical data type. A category that does not occur in the training rows is treated as a missing value.
@@ -229,7 +230,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BoostedClassifier:
         """Tune and fit the model.
 
         Parameters
@@ -239,7 +240,10 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         y : array-like of shape (n_samples,)
             Two classes, of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Sample weights, of which only the ratios matter.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. No group is in both parts of a split, and folds by default or by
+            number are those of :class:`~sklearn.model_selection.StratifiedGroupKFold`.
 
         Returns
         -------
@@ -252,6 +256,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         data = check_training_set(
             self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
         )
+        data = with_groups(data, groups)
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(data.positive.size)
@@ -381,7 +386,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         if AUTO not in (self.max_leaf_nodes, self.n_estimators, self.objective):
             return []
         if self.cv is not None:
-            return check_splits(given_splits(data, self.cv), data)
+            return given_splits(data, self.cv)
         return default_splits(data, random_source(self.random_state))
 
     def _check_parameters(self) -> None:
