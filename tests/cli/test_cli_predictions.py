@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
 from rocmax.cli._app import app
+from rocmax.estimators._calibration import fit_calibration
 from rocmax.workflow import ParameterError, evaluate, fit_table, predict
-from rocmax.workflow.calibration import fit_calibration, probabilities
+from rocmax.workflow.calibration import probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 

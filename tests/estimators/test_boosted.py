@@ -10,15 +10,17 @@ import polars as pl
 import pytest
 from lightgbm import LGBMClassifier
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from xgboost import XGBClassifier
 
-from rocmax import BoostedClassifier
+from rocmax import BoostedClassifier, FPRThresholdClassifier, load, save
 from rocmax.measures import measure_names
-from rocmax.metrics import partial_auc_score, roc_auc_score
+from rocmax.metrics import make_scorer, partial_auc_score, roc_auc_score
 
 ENGINES = ("lightgbm", "xgboost")
 UNTUNED = {"objective": "binary", "max_leaf_nodes": 8, "n_estimators": 30, "n_models": 1, "n_jobs": 1}
@@ -386,12 +388,114 @@ def test_values_and_weights_beyond_single_precision():
         BoostedClassifier(categorical_features=[0], **UNTUNED).fit(sparse.csr_array(X), y)
 
 
+def odds_rows(n, seed):
+    """Rows with known probabilities of the positive class, which depend on products and waves of features."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 5))
+    share = expit(-1.5 + 1.5 * X[:, 0] * X[:, 1] + 1.2 * np.sin(2 * X[:, 2]) + X[:, 3])
+    return X, (rng.random(n) < share).astype(int), share
+
+
+def calibration_error(found, truth):
+    """Mean difference of probabilities and truth in twenty groups of rows with neighboring probabilities."""
+    groups = np.array_split(np.argsort(found), 20)
+    return np.mean([abs(found[rows].mean() - truth[rows].mean()) for rows in groups])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("objective", ["binary", "window"])
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_probabilities_are_calibrated(engine, objective, n):
+    X, y, _ = odds_rows(n, 0)
+    fresh, _, truth = odds_rows(20_000, 1)
+    model = BoostedClassifier(engine=engine, **(QUICK | {"objective": objective})).fit(X, y)
+    assert model.calibration_["method"] == ("sigmoid" if n == 1000 else "isotonic")
+    found = model.predict_proba(fresh)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert 0 < found.min() < found.max() < 1
+    assert calibration_error(found[:, 1], truth) < (0.06 if n == 1000 else 0.03)
+    # They rank as the scores do: none are tied.
+    decision = model.decision_function(fresh)
+    assert (np.diff(found[np.argsort(decision), 1])[np.diff(np.sort(decision)) > 1e-6] > 0).all()
+
+
+def test_probabilities_are_in_the_order_of_the_classes():
+    X, y, truth = odds_rows(1000, 0)
+    names = np.where(y == 1, "a fraud", "ok")
+    model = BoostedClassifier(pos_label="a fraud", **QUICK).fit(X, names)
+    other = BoostedClassifier(**QUICK).fit(X, y)
+    assert model.classes_.tolist() == ["a fraud", "ok"]
+    assert np.array_equal(model.predict_proba(X), other.predict_proba(X)[:, ::-1])
+    assert calibration_error(model.predict_proba(X)[:, 0], truth) < 0.1
+
+
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_probabilities_are_those_of_the_weighted_rows(n):
+    X, y, _ = odds_rows(n, 0)
+    fresh, _, truth = odds_rows(20_000, 1)
+    weight = np.where(y == 1, 4.0, 1.0)
+    model = BoostedClassifier(**(QUICK | {"objective": "binary"})).fit(X, y, sample_weight=1e-5 * weight)
+    among_copies = 4 * truth / (4 * truth + 1 - truth)
+    assert calibration_error(model.predict_proba(fresh)[:, 1], among_copies) < (0.06 if n == 1000 else 0.03)
+
+
+def test_without_cross_validation_probabilities_are_those_of_the_logistic_loss():
+    X, y = rings()
+    ours = BoostedClassifier(objective="binary", max_leaf_nodes=31, learning_rate=0.1, n_estimators=100, n_models=1)
+    theirs = LGBMClassifier(verbose=-1, deterministic=True, force_row_wise=True).fit(X, y)
+    np.testing.assert_allclose(ours.fit(X, y).predict_proba(X), theirs.predict_proba(X), atol=1e-12)
+
+
+def test_a_window_objective_without_cross_validation_has_no_probabilities():
+    X, y = rings(200)
+    model = BoostedClassifier(**(UNTUNED | {"objective": "window"}))
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model.fit(X, y), "predict_proba")
+    assert hasattr(BoostedClassifier(objective="window"), "predict_proba")
+    few = BoostedClassifier(objective="window", min_samples_leaf=2, n_jobs=1, random_state=0).fit(X[:39], y[:39])
+    with pytest.raises(AttributeError, match="predict_proba"):
+        few.predict_proba(X)
+
+
+def test_scorers_and_thresholds_prefer_decision_values_to_probabilities():
+    class Silent(BoostedClassifier):
+        def predict_proba(self, X):
+            raise AssertionError("probabilities must not be used for a ranking")
+
+    X, y = rings(300)
+    model = Silent(**UNTUNED).fit(X, y)
+    assert (
+        get_scorer("roc_auc")(model, X, y)
+        == make_scorer("roc_auc")(model, X, y)
+        == model.set_params(measure="roc_auc").score(X, y)
+    )
+    assert FPRThresholdClassifier(model, 0.1, cv="prefit").fit(X, y).predict(X).shape == (300,)
+
+
+def test_models_of_earlier_versions_are_read_and_have_no_probabilities(tmp_path):
+    X, y = rings(200)
+    model = BoostedClassifier(**QUICK).fit(X, y)
+    save(model, tmp_path / "new.rocmax")
+    again = load(tmp_path / "new.rocmax")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    del model.calibration_
+    save(model, tmp_path / "old.rocmax")
+    old = load(tmp_path / "old.rocmax")
+    assert np.array_equal(old.decision_function(X), again.decision_function(X))
+    assert not hasattr(old, "predict_proba")
+
+
 # A weight is not a number of copies: it is relative to the mean, and rows are counted in leaves, folds and subsets.
-BY_COPIES = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+# Its threshold is not a probability of 0.5, which `check_classifiers_train` requires.
+LEFT_OUT = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_classifiers_train",
+)
 TUNED = [
     (estimator, check)
     for estimator, check in estimator_checks_generator(BoostedClassifier(n_jobs=1))
-    if check.func.__name__ not in BY_COPIES
+    if check.func.__name__ not in LEFT_OUT
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from rocmax._packages import need
 from rocmax._response import direction, towards
@@ -23,6 +24,7 @@ from rocmax._validate import (
 )
 from rocmax.backends.boosting import ENGINES, TreeData
 from rocmax.backends.trees import TreeModel
+from rocmax.estimators._calibration import calibrated, fit_calibration
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators._splits import Split, given_splits, with_groups
 from rocmax.estimators.base import Decision
@@ -47,6 +49,21 @@ from rocmax.estimators.boosted._limits import check_limits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
 from rocmax.measures import Measure
 
+# Scores of the logistic loss are log-odds.
+_LOG_ODDS = {"method": "sigmoid", "slope": 1.0, "intercept": 0.0}
+
+
+def _has_probabilities(model: BoostedClassifier) -> bool:
+    if not hasattr(model, "models_"):
+        return model.objective != "window" or model._tunes()
+    # Models of earlier versions have no calibration.
+    if getattr(model, "calibration_", None) is None:
+        raise AttributeError(
+            "predict_proba requires held-out scores or the logistic loss: fit the model again with a parameter to tune "
+            '(max_leaf_nodes, n_estimators or objective "auto") and at least 40 rows, or with objective="binary"'
+        )
+    return True
+
 
 class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Boosted trees of LightGBM or XGBoost, tuned for the measure by cross-validation.
@@ -68,6 +85,11 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     The threshold is chosen as in the other classifiers for the measure, on the held-out scores of the folds: scores of
     the training rows of trees are too good. Without cross-validation, the training scores are used.
+
+    ``predict_proba`` is calibrated on the same held-out scores, by a logistic function or, with at least 1000 held-out
+    rows of each class, a centered isotonic regression. Without cross-validation, it is the probability of the engine
+    for the logistic loss, which is too certain for trees that fit the training rows closely; scores of the window
+    objective then have no probabilities. ``predict`` uses ``threshold_``, not a probability of 0.5.
 
     Trees do not need standardized features. Missing values (NaN) and categorical columns are handled by the engine.
 
@@ -132,6 +154,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         The fitted ensembles.
     threshold_ : float
         Threshold of the score.
+    calibration_ : dict or None
+        The function from scores to probabilities: ``"method"`` and its values. None if there is none.
     max_leaf_nodes_ : int
         Largest number of leaves of a tree.
     learning_rate_ : float
@@ -278,6 +302,10 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             scores, rows = chosen.held_out, folds.held_out_rows()
         weight = None if data.weight is None else data.weight[rows]
         self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
+        if folds is None:
+            self.calibration_ = _LOG_ODDS if self.used_objective_ == "binary" else None
+        else:
+            self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
         self._warn_if_constant(data.X, self._scores)
         return self
 
@@ -297,6 +325,25 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         """
         scores = self._scores(self._encoded(X)) - self.threshold_
         return towards(scores, positive_index(self.classes_, self.pos_label))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, calibrated on held-out rows; they rank as the decision values do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        scores = self._scores(self._encoded(X))
+        share = calibrated(self.calibration_, scores)
+        columns = [1.0 - share, share]
+        return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
 
     def contributions(self, X: Any) -> Array:
         """Return the contribution of each feature to the decision value of each row (SHAP values).
@@ -383,11 +430,15 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return the folds; none if there is nothing to choose or a class has fewer than two rows."""
-        if AUTO not in (self.max_leaf_nodes, self.n_estimators, self.objective):
+        if not self._tunes():
             return []
         if self.cv is not None:
             return given_splits(data, self.cv)
         return default_splits(data, random_source(self.random_state))
+
+    def _tunes(self) -> bool:
+        """Return whether there is something to choose."""
+        return AUTO in (self.max_leaf_nodes, self.n_estimators, self.objective)
 
     def _check_parameters(self) -> None:
         self._check_measure()
