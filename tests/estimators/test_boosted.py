@@ -13,10 +13,11 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.utils.estimator_checks import estimator_checks_generator
-from xgboost import XGBClassifier
+from xgboost import DMatrix, XGBClassifier
 
 from rocmax import BoostedClassifier, FPRThresholdClassifier, load, save
 from rocmax.measures import measure_names
@@ -484,6 +485,74 @@ def test_models_of_earlier_versions_are_read_and_have_no_probabilities(tmp_path)
     old = load(tmp_path / "old.rocmax")
     assert np.array_equal(old.decision_function(X), again.decision_function(X))
     assert not hasattr(old, "predict_proba")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (
+            pd.DataFrame({"size": np.arange(60.0), "city": ["Rome", "Oslo"] * 30}),
+            r"numbers or the category dtype; got the text 'Rome' in column 'city' of dtype (str|object)\. Convert .* "
+            r"astype\('category'\)",
+        ),
+        (
+            pl.DataFrame({"size": np.arange(60.0), "city": ["7", "Oslo"] * 30}),
+            r"got the text 'Oslo' in column 'city' of dtype String.*cast\(pl\.Categorical\)",
+        ),
+        (
+            np.array([[1.0, "Rome"], [None, "Oslo"]] * 30, dtype=object),
+            r"got the text 'Rome' in column 1 of dtype object.* or 1 in categorical_features",
+        ),
+        (np.array([["1", "Rome"], ["2", "Oslo"]] * 30), r"got the text 'Rome' in column 1 of dtype <U4"),
+    ],
+    ids=["pandas", "polars", "objects", "strings"],
+)
+def test_text_columns_are_named_with_the_data_type_that_they_need(frame, message):
+    y = np.arange(60) % 2
+    with pytest.raises(ValueError, match=message):
+        BoostedClassifier(**UNTUNED).fit(frame, y)
+    column = "city" if hasattr(frame, "columns") else 1
+    model = BoostedClassifier(categorical_features=[column], **UNTUNED).fit(frame, y)
+    assert model.categories_[1].tolist() == sorted({"7" if isinstance(frame, pl.DataFrame) else "Rome", "Oslo"})
+
+
+def test_numbers_as_text_and_missing_values_are_read_as_before():
+    rows = np.array([["1.5", None], ["2", 3.0]] * 30, dtype=object)
+    model = BoostedClassifier(**UNTUNED).fit(rows, np.arange(60) % 2)
+    assert np.array_equal(model.encode(rows[:2]), [[1.5, np.nan], [2.0, 3.0]], equal_nan=True)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("pos_label", ["yes", "no"])
+def test_the_boosters_of_the_engine_score_encoded_rows(engine, pos_label):
+    frame, y = mixed()
+    model = BoostedClassifier(engine=engine, pos_label=pos_label, **QUICK).fit(frame, y)
+    rows, boosters = model.encode(frame), model.boosters()
+    if engine == "lightgbm":
+        scores = [booster.predict(rows, raw_score=True) for booster in boosters]
+    else:
+        scores = [booster.predict(DMatrix(rows), output_margin=True) for booster in boosters]
+    sign = 1 if pos_label == "yes" else -1
+    found = sign * (np.mean(scores, axis=0) - model.threshold_)
+    np.testing.assert_allclose(found, model.decision_function(frame), atol=1e-6)
+    with pytest.raises(NotFittedError):
+        BoostedClassifier().boosters()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_shap_explains_the_boosters(engine):
+    shap = pytest.importorskip("shap")
+    frame, y = mixed()
+    model = BoostedClassifier(engine=engine, **QUICK).fit(frame, y)
+    rows = model.encode(frame)
+    explainers = [shap.TreeExplainer(booster) for booster in model.boosters()]
+    values = np.mean([explainer.shap_values(rows) for explainer in explainers], axis=0)
+    np.testing.assert_allclose(values, model.contributions(frame)[:, :-1], atol=1e-5)
+    constant = np.mean([np.ravel(explainer.expected_value)[-1] for explainer in explainers])
+    np.testing.assert_allclose(
+        values.sum(axis=1) + constant - model.threshold_, model.decision_function(frame), atol=1e-4
+    )
 
 
 # A weight is not a number of copies: it is relative to the mean, and rows are counted in leaves, folds and subsets.

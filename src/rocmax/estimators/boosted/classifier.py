@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from rocmax._packages import need
 from rocmax._response import direction, towards
@@ -32,6 +33,7 @@ from rocmax.estimators.boosted._categories import (
     FROM_DTYPE,
     Categories,
     categorical_columns,
+    check_text,
     encode_categories,
     find_categories,
 )
@@ -276,7 +278,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         """
         self._check_parameters()
         need(self.engine)
-        categories = find_categories(X, categorical_columns(X, self.categorical_features))
+        columns = categorical_columns(X, self.categorical_features)
+        check_text(X, columns)
+        categories = find_categories(X, columns)
         data = check_training_set(
             self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
         )
@@ -323,7 +327,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
             scikit-learn's scorers and displays.
         """
-        scores = self._scores(self._encoded(X)) - self.threshold_
+        scores = self._scores(self.encode(X)) - self.threshold_
         return towards(scores, positive_index(self.classes_, self.pos_label))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
@@ -340,7 +344,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         ndarray of shape (n_samples, 2)
             Probabilities, in the order of ``classes_``.
         """
-        scores = self._scores(self._encoded(X))
+        scores = self._scores(self.encode(X))
         share = calibrated(self.calibration_, scores)
         columns = [1.0 - share, share]
         return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
@@ -358,7 +362,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         ndarray of shape (n_samples, n_features + 1)
             Contributions; the last column is the same for all rows. The sum over the columns is the decision value.
         """
-        rows = self._encoded(X)
+        rows = self.encode(X)
         found: Array = np.mean([model.contributions(rows) for model in self.models_], axis=0)
         found[:, -1] -= self.threshold_
         return direction(positive_index(self.classes_, self.pos_label)) * found
@@ -369,7 +373,43 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         gain = np.sum([model.importances() for model in self.models_], axis=0)
         return np.asarray(gain / (gain.sum() or 1.0))
 
-    def _encoded(self, X: Any) -> Any:
+    def boosters(self) -> list[Any]:
+        """Return the ensembles as boosters of the engine, for tools that explain, plot or convert trees.
+
+        The mean of their raw scores for the rows of :meth:`encode`, minus ``threshold_``, is the decision value; with
+        ``pos_label=classes_[0]``, it has the opposite sign.
+
+        Returns
+        -------
+        list of lightgbm.Booster or xgboost.Booster
+            One for each of ``n_models``. They are shared with this object: do not train them further.
+
+        Examples
+        --------
+        ``shap.TreeExplainer`` takes a booster. Values of several boosters are averaged, as their scores are::
+
+            rows = model.encode(X)
+            values = np.mean([shap.TreeExplainer(b).shap_values(rows) for b in model.boosters()], axis=0)
+            shap.summary_plot(values, X)
+
+        They equal the columns of :meth:`contributions` without the last one, which does not need shap.
+        """
+        check_is_fitted(self, "models_")
+        return [model.booster() for model in self.models_]
+
+    def encode(self, X: Any) -> Any:
+        """Return rows as the boosters take them: numbers, with codes for categories and NaN for unknown ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+            The validated rows.
+        """
         categories = getattr(self, "categories_", {})
         return check_rows(self, encode_categories(X, categories), allow_missing=True)
 
