@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocmax._calibration import calibrated
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax._typing import Array
-from rocmax.estimators._calibration import calibrated
 
 
 def probabilities(facts: dict[str, Any], scores: Array) -> Array:

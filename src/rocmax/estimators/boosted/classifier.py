@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from rocmax._calibration import calibrated, fit_calibration
 from rocmax._packages import need
 from rocmax._response import direction, towards
 from rocmax._rounding import score_error
@@ -25,7 +26,6 @@ from rocmax._validate import (
 )
 from rocmax.backends.boosting import ENGINES, TreeData
 from rocmax.backends.trees import TreeModel
-from rocmax.estimators._calibration import calibrated, fit_calibration
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
 from rocmax.estimators._splits import Split, given_splits, with_groups
 from rocmax.estimators.base import Decision
