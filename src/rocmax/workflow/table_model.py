@@ -24,7 +24,7 @@ class TableModel:
     """Model fitted to a table, with its metadata.
 
     It is returned by :func:`fit_table` and :func:`load_model`. Its methods are those of a fitted classifier of
-    scikit-learn, on tables: :func:`rocmax.report`, scorers and displays take it. :func:`predict` and
+    scikit-learn, on tables: ``rocmax.report``, scorers and displays take it. :func:`predict` and
     :func:`write_predictions` have more options and, for files of any size, bounded memory.
 
     Parameters

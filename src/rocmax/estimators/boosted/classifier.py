@@ -52,7 +52,7 @@ from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_sco
 from rocmax.measures import Measure
 
 # Scores of the logistic loss are log-odds.
-_LOG_ODDS = {"method": "sigmoid", "slope": 1.0, "intercept": 0.0}
+_LOG_ODDS: dict[str, Any] = {"method": "sigmoid", "slope": 1.0, "intercept": 0.0}
 
 
 def _has_probabilities(model: BoostedClassifier) -> bool:
@@ -205,6 +205,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     takes_sparse = True
     models_: list[TreeModel]
+    calibration_: dict[str, Any] | None
 
     def __init__(
         self,
@@ -307,7 +308,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         weight = None if data.weight is None else data.weight[rows]
         self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
         if folds is None:
-            self.calibration_ = _LOG_ODDS if self.used_objective_ == "binary" else None
+            self.calibration_ = dict(_LOG_ODDS) if self.used_objective_ == "binary" else None
         else:
             self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
         self._warn_if_constant(data.X, self._scores)
@@ -345,6 +346,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             Probabilities, in the order of ``classes_``.
         """
         scores = self._scores(self.encode(X))
+        assert self.calibration_ is not None
         share = calibrated(self.calibration_, scores)
         columns = [1.0 - share, share]
         return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
