@@ -79,8 +79,8 @@ def _centered_isotonic(scores: Array, positive: Bools, weight: Array) -> tuple[A
     A positive row of weight 1 below all scores and a negative one above them keep the shares above 0 and below 1.
     """
     values, place = np.unique(scores, return_inverse=True)
-    mass: Array = np.bincount(place, weight)
-    hits: Array = np.bincount(place, weight * positive)
+    mass = np.bincount(place, weight).astype(np.float64)
+    hits = np.bincount(place, weight * positive).astype(np.float64)
     mass[[0, -1]] += 1.0
     hits[0] += 1.0
     shares = isotonic_regression(hits / mass, sample_weight=mass)
