@@ -94,6 +94,9 @@ def test_trees_that_cannot_split_say_why():
     X, y = few_rows("noise")
     with pytest.warns(ConvergenceWarning, match=r"No tree has a split: .* min_samples_leaf=20 rows"):
         BoostedClassifier(**TREES).fit(X[5:35], y[5:35])
+    # Weights of a published tree are copies, and too few of them make no leaf.
+    with pytest.warns(ConvergenceWarning, match="min_samples_leaf=1. .* divide the weights by their mean"):
+        AUCTreeClassifier().fit(X, y, sample_weight=np.full(40, 1 / 40))
 
 
 def test_equal_rows_have_equal_scores_without_a_warning():
