@@ -83,7 +83,8 @@ class AUCTreeClassifier(ScoredClassifier):
     def _remedy(self) -> str:
         return (
             "The tree has no split: a leaf must have a total weight of at least "
-            f"min_samples_leaf={self.min_samples_leaf:g}. Decrease it, divide the weights by their mean, or check that the features differ between the classes."
+            f"min_samples_leaf={self.min_samples_leaf:g}. Decrease it, divide the weights by their "
+            "mean, or check that the features differ between the classes."
         )
 
     def _learn(self, data: TrainingSet) -> Array:
