@@ -492,7 +492,7 @@ def test_models_of_earlier_versions_are_read_and_have_no_probabilities(tmp_path)
     [
         (
             pd.DataFrame({"size": np.arange(60.0), "city": ["Rome", "Oslo"] * 30}),
-            r"numbers or the category dtype; got the text 'Rome' in column 'city' of dtype (str|object)\. Convert .* "
+            r"the category dtype .*; got the text 'Rome' in column 'city' of dtype (str|object)\. Convert .* "
             r"astype\('category'\)",
         ),
         (
@@ -501,7 +501,7 @@ def test_models_of_earlier_versions_are_read_and_have_no_probabilities(tmp_path)
         ),
         (
             np.array([[1.0, "Rome"], [None, "Oslo"]] * 30, dtype=object),
-            r"got the text 'Rome' in column 1 of dtype object.* or 1 in categorical_features",
+            r"got the text 'Rome' in column 1 of dtype object.* or \[1\] as categorical_features",
         ),
         (np.array([["1", "Rome"], ["2", "Oslo"]] * 30), r"got the text 'Rome' in column 1 of dtype <U4"),
     ],
@@ -512,6 +512,8 @@ def test_text_columns_are_named_with_the_data_type_that_they_need(frame, message
     with pytest.raises(ValueError, match=message):
         BoostedClassifier(**UNTUNED).fit(frame, y)
     column = "city" if hasattr(frame, "columns") else 1
+    with pytest.raises(ValueError, match=f"Add {column!r} to categorical_features"):
+        BoostedClassifier(categorical_features=[0], **UNTUNED).fit(frame, y)
     model = BoostedClassifier(categorical_features=[column], **UNTUNED).fit(frame, y)
     assert model.categories_[1].tolist() == sorted({"7" if isinstance(frame, pl.DataFrame) else "Rome", "Oslo"})
 

@@ -1,6 +1,7 @@
 """Groups of rows in estimators that cross-validate: no group is on both sides of a split."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
@@ -124,6 +125,8 @@ def test_groups_are_routed_through_a_pipeline_and_cross_validation(model):
         (np.zeros(3), r"groups must have one value for each of 300 rows; got shape \(3,\)"),
         (np.full(300, np.nan), "groups must not have missing values"),
         ([None] * 300, "groups must not have missing values"),
+        ([pd.NA, "a"] * 150, "groups must not have missing values"),
+        (np.array([1, "a"] * 150, dtype=object), "groups must be values of one type; got int and str"),
         (np.zeros(300), "the rows of each class must belong to at least two groups"),
     ],
 )

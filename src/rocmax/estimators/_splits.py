@@ -23,8 +23,13 @@ def with_groups(data: TrainingSet, groups: Any) -> TrainingSet:
     found = np.asarray(groups)
     if found.shape != data.given.shape:
         raise ValueError(f"groups must have one value for each of {data.given.size} rows; got shape {found.shape}")
-    if any(value is None or value != value for value in found.tolist()):
+    # pandas.NA has no truth value, and NaN is the value that differs from itself.
+    values = found.tolist()
+    if any(value is None or type(value).__name__ == "NAType" or value != value for value in values):
         raise ValueError("groups must not have missing values; got NaN or None. Give such rows groups of their own")
+    kinds = sorted({type(value).__name__ for value in values})
+    if len(kinds) > 1:
+        raise ValueError(f"groups must be values of one type; got {' and '.join(kinds)}. Convert them to text")
     return data._replace(groups=found)
 
 

@@ -200,4 +200,5 @@ def _rows_differ(X: Any) -> bool:
     """Return whether there are two different rows; missing values are equal."""
     if sparse.issparse(X):
         return bool((X.max(axis=0) != X.min(axis=0)).nnz)
-    return not all(np.array_equal(row, X[0], equal_nan=True) for row in X)
+    parts = (X[start : start + _ROWS_AT_A_TIME] for start in range(0, X.shape[0], _ROWS_AT_A_TIME))
+    return not all(np.array_equal(rows, np.broadcast_to(X[0], rows.shape), equal_nan=True) for rows in parts)

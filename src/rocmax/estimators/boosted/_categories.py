@@ -58,8 +58,8 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
     return sorted({names.index(name) for name in chosen})
 
 
-def check_text(X: Any, categorical: list[int]) -> None:
-    """Raise ValueError if a column that is not categorical has text that is not a number."""
+def check_text(X: Any, categorical: list[int], requested: Any) -> None:
+    """Raise ValueError if a column that is not categorical, as ``requested``, has text that is not a number."""
     frame = hasattr(X, "columns")
     if not frame and not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUT"):
         return
@@ -68,15 +68,16 @@ def check_text(X: Any, categorical: list[int]) -> None:
         text = None if values.dtype.kind in "biufMm" else next(filter(_is_text, values.tolist()), None)
         if text is None:
             continue
-        if frame:
-            name, kind = _names(X)[i], _dtypes(X)[i]
-            advice = f"Convert the column (pandas: astype('category'), polars: cast(pl.Categorical)), or pass {name!r}"
+        name, kind = (_names(X)[i], _dtypes(X)[i]) if frame else (i, values.dtype)
+        if not (isinstance(requested, str) and requested == FROM_DTYPE):
+            advice = f"Add {name!r} to"
+        elif frame:
+            advice = f"Convert it (pandas: astype('category'), polars: cast(pl.Categorical)), or pass [{name!r}] as"
         else:
-            name, kind = i, values.dtype
-            advice = f"Pass a data frame with columns of the category dtype, or {i}"
+            advice = f"Pass a data frame with columns of the category dtype, or [{i}] as"
         raise ValueError(
-            f"each column must have numbers or the category dtype; got the text {text!r} in column {name!r} of dtype "
-            f"{kind}. {advice} in categorical_features"
+            "each column must have numbers, or the category dtype with categorical_features='from_dtype'; got the text "
+            f"{text!r} in column {name!r} of dtype {kind}. {advice} categorical_features"
         )
 
 

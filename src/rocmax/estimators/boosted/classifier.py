@@ -280,7 +280,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self._check_parameters()
         need(self.engine)
         columns = categorical_columns(X, self.categorical_features)
-        check_text(X, columns)
+        check_text(X, columns, self.categorical_features)
         categories = find_categories(X, columns)
         data = check_training_set(
             self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
