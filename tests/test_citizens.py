@@ -95,6 +95,13 @@ def test_the_range_of_a_report_is_that_of_the_model(model, given, expected):
         assert f"Range of interest: {expected}" in page
 
 
+def test_a_report_shows_the_weights_of_the_classifier_in_a_threshold():
+    X, y = data()
+    X = X.to_numpy()
+    model = rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2, pos_label="fraud").fit(X, y)
+    assert "feature 1" in rocmax.report(model, X, y, pos_label="fraud")
+
+
 def test_probabilities_pass_through_a_threshold():
     X, y = data()
     inner = LogisticRegression()

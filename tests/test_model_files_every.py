@@ -118,3 +118,34 @@ def test_sparse_rows_given_by_their_attributes_are_refused(tmp_path):
     write_archive(tmp_path / "m.rocmax", changed.getvalue())
     with pytest.raises(rocmax.model_io.ModelFileError, match=r"sparse rows must be stored .* got ObjectNode"):
         rocmax.load(tmp_path / "m.rocmax")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_skops_reads_a_model_with_the_list_of_trusted_types(name):
+    model = clone(MODELS[name]).fit(X, Y)
+    content = skops.io.dumps(model)
+    trusted = rocmax.trusted_types()
+    assert set(skops.io.get_untrusted_types(data=content)) <= set(trusted)
+    np.testing.assert_allclose(output(skops.io.loads(content, trusted=trusted), X), output(model, X), atol=1e-12)
+
+
+def test_the_list_of_trusted_types_has_no_functions_and_nothing_that_a_file_may_not_have():
+    names = rocmax.trusted_types()
+    assert all(rocmax.model_io._is_ours(name) for name in names)
+    assert not {"rocmax.load", "rocmax.report", "builtins.eval", "numpy.load"} & set(names)
+    assert "rocmax.estimators.TreeModel" in names
+
+
+# MLflow has warnings of its own about deprecated parts of other packages.
+@pytest.mark.filterwarnings("ignore")
+def test_mlflow_saves_and_loads_a_model_with_the_list_of_trusted_types(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+    mlflow_sklearn = pytest.importorskip("mlflow.sklearn")
+    model = clone(MODELS["BoostedClassifier"]).fit(X, Y)
+    folder = str(tmp_path / "model")
+    options = {"serialization_format": "skops", "pip_requirements": []}
+    with pytest.raises(Exception, match="trusted"):
+        mlflow_sklearn.save_model(model, str(tmp_path / "other"), **options)
+    mlflow_sklearn.save_model(model, folder, skops_trusted_types=rocmax.trusted_types(), **options)
+    assert np.array_equal(mlflow_sklearn.load_model(folder).decision_function(X), model.decision_function(X))

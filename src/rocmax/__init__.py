@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rocmax.model_io import (
         load,
         save,
+        trusted_types,
     )
     from rocmax.workflow.comparison import (
         compare,
@@ -101,6 +102,7 @@ _MODULE_OF = {
     "report": "rocmax.report",
     "save": "rocmax.model_io",
     "solvers": "rocmax.solvers",
+    "trusted_types": "rocmax.model_io",
     "workflow": "rocmax.workflow",
 }
 
@@ -151,6 +153,7 @@ __all__ = [
     "report",
     "save",
     "solvers",
+    "trusted_types",
     "workflow",
 ]
 

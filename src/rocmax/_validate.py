@@ -38,7 +38,8 @@ _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 class TrainingSet(NamedTuple):
     """Validated training data: rows with non-zero weight and boolean labels.
 
-    ``given`` contains the labels of all input rows, ``kept`` the indices of the rows that were kept, None if all were.
+    ``given`` contains the labels of all input rows, ``kept`` the indices of the rows that were kept, None if all were,
+    and ``groups`` the groups of all input rows, if there are any.
     """
 
     X: Any
@@ -48,6 +49,7 @@ class TrainingSet(NamedTuple):
     positive_index: int
     given: NDArray[np.bool_]
     kept: NDArray[np.intp] | None = None
+    groups: NDArray[Any] | None = None
 
     @property
     def rows(self) -> NDArray[np.intp]:

@@ -57,7 +57,7 @@ def test_gradient_and_curvature_of_the_window_rounds():
     y, scores = rng.random(60) < 0.3, 2.0 * rng.standard_normal(60)
     weight = rng.uniform(0.5, 2.0, 60)
     for given in (None, weight):
-        total = 60.0 if given is None else weight.sum()
+        total = 60.0  # weights are divided by their mean
         core = TreeObjective(y, given, 0)
         gradient, curvature = core(scores)
         arguments = {"max_fpr": 0.05, "soft_tail": True, "scale": 2.0}
@@ -138,7 +138,9 @@ def test_binary_rounds_are_lightgbm_s_own():
         ours = train_lightgbm(X, y, for_lightgbm.objective(n_warmup=10**6), weight=weight)
         theirs = train_lightgbm(X, y, "binary", weight=weight)
         odds = np.log(np.average(y, weights=weight) / (1 - np.average(y, weights=weight)))
-        np.testing.assert_allclose(ours.predict(X), theirs.predict(X, raw_score=True) - odds, atol=1e-10)
+        # Weights are divided by their mean, and both are in single precision.
+        error = 1e-10 if weight is None else 1e-6
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X, raw_score=True) - odds, atol=error)
 
 
 def test_binary_rounds_are_xgboost_s_own():
@@ -193,14 +195,29 @@ def test_weights_are_copies(engine):
     X = np.round(X, 1)
     weight = np.random.default_rng(4).integers(1, 4, y.size)
     copies = np.repeat(np.arange(y.size), weight)
-    # Settings in which a library itself does not distinguish weights and copies.
-    more = {"min_data_in_leaf": 1, "min_data_in_bin": 1} if engine == "lightgbm" else {"tree_method": "exact"}
+    # Settings in which a library itself does not distinguish weights and copies, nor weights of another scale.
+    unlimited = {"tree_method": "exact", "reg_lambda": 0, "min_child_weight": 0}
+    more = {"min_data_in_leaf": 1, "min_data_in_bin": 1} if engine == "lightgbm" else unlimited
     weighted = train(X, y, backend.objective(n_warmup=4), 12, weight, **more)
     repeated = train(X[copies], y[copies], backend.objective(n_warmup=4), 12, **more)
     first, second = (scores_of(engine, model, X) for model in (weighted, repeated))
     np.testing.assert_allclose(first, second, atol=2e-3)
     ignored = scores_of(engine, train(X, y, backend.objective(n_warmup=4), 12, **more), X)
     assert np.abs(ignored - first).max() > 0.05
+
+
+@every_engine
+def test_the_scale_of_the_weights_has_no_effect(engine):
+    backend, train = ENGINES[engine]
+    X, y = rows(400, positives=0.3)
+    weight = np.random.default_rng(4).uniform(0.5, 2.0, y.size)
+    expected = scores_of(engine, train(X, y, backend.objective(n_warmup=4), 12, weight), X)
+    assert np.unique(expected).size > 50
+    # With powers of two, there is no rounding.
+    for scale in (2.0**-30, 2.0**20):
+        found = scores_of(engine, train(X, y, backend.objective(n_warmup=4), 12, scale * weight), X)
+        assert np.array_equal(found, expected)
+        assert backend.evaluation(PAUC)(y, expected, scale * weight) == backend.evaluation(PAUC)(y, expected, weight)
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")

@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
+from rocmax._calibration import fit_calibration
 from rocmax.cli._app import app
 from rocmax.workflow import ParameterError, evaluate, fit_table, predict
-from rocmax.workflow.calibration import fit_calibration, probabilities
+from rocmax.workflow.calibration import probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 
@@ -162,11 +163,33 @@ def test_probabilities_are_calibrated(n_rows):
     assert facts["calibration"]["method"] == ("isotonic" if n_rows > 10_000 else "sigmoid")
     fresh = np.sort(3 * rng.normal(size=50_000) - 2)
     found = probabilities(facts, fresh)
-    assert (np.diff(found) >= 0).all()
+    assert (np.diff(found) > 0).all()
     assert found.min() > 0
     assert found.max() < 1
     truth = 1 / (1 + np.exp(-fresh))
     assert np.abs(found - truth).mean() < (0.05 if n_rows < 10_000 else 0.015)
+
+
+def test_probabilities_of_weighted_rows_are_those_of_copies():
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.normal(size=6000), 2)
+    positive = rng.random(6000) < 1 / (1 + np.exp(-scores))
+    copies = rng.integers(1, 4, 6000)
+    grid = np.linspace(-2, 2, 50)
+    for n_rows in (500, 6000):
+        rows = slice(0, n_rows)
+        weighted = fit_calibration(scores[rows], positive[rows], 0.01 * copies[rows])
+        every = np.repeat(np.arange(n_rows), copies[rows])
+        repeated = fit_calibration(scores[every], positive[every])
+        first, second = (probabilities({"calibration": found}, grid) for found in (weighted, repeated))
+        # The ends differ: they are smoothed by one row, and there are twice as many copies.
+        np.testing.assert_allclose(first, second, atol=0.01)
+
+
+def test_steps_of_models_of_earlier_versions():
+    steps = {"method": "isotonic", "scores": [0.0, 1.0, 2.0], "probabilities": [0.1, 0.1, 0.6]}
+    found = probabilities({"calibration": steps}, np.array([-1.0, 0.5, 1.5, 3.0]))
+    np.testing.assert_allclose(found, [0.1, 0.1, 0.35, 0.6])
 
 
 def test_probabilities_of_scores_that_are_reversed_or_constant():

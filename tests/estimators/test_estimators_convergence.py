@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +13,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from helpers.linear_models import ALL, CONVEX, NOT_CONVEX, every_model, fresh, parametrize, sample
-from rocmax import AUCClassifier, PartialAUCClassifier
+from rocmax import (
+    ROCSVC,
+    ASAMClassifier,
+    AsymmetricSVC,
+    AUCClassifier,
+    AUCTreeClassifier,
+    BoostedClassifier,
+    GreedyPairClassifier,
+    MiniBatchClassifier,
+    OAMClassifier,
+    PartialAUCClassifier,
+    PartialAUCClassifierCV,
+    PAUCBoostClassifier,
+    PSAMClassifier,
+    RankBoostClassifier,
+    SOLAMClassifier,
+    TwoNormSVC,
+)
 from rocmax.metrics import partial_auc_score
 
 
@@ -27,6 +45,77 @@ def warned(model, X, y):
         warnings.simplefilter("always")
         model.fit(X, y)
     return caught
+
+
+# Constant scores.
+
+TREES = {"random_state": 0, "n_jobs": 1, "max_leaf_nodes": 6, "n_estimators": 5, "n_models": 1}
+EVERY_KIND = [
+    AUCClassifier(),
+    PartialAUCClassifier(loss="tight"),
+    PartialAUCClassifierCV(Cs=[1.0], cv=2),
+    BoostedClassifier(**TREES),
+    BoostedClassifier(engine="xgboost", **TREES),
+    MiniBatchClassifier(random_state=0),
+    PSAMClassifier(random_state=0),
+    ASAMClassifier(random_state=0),
+    SOLAMClassifier(random_state=0),
+    OAMClassifier(random_state=0),
+    ROCSVC(),
+    TwoNormSVC(),
+    AsymmetricSVC(),
+    RankBoostClassifier(5),
+    AUCTreeClassifier(),
+    PAUCBoostClassifier(n_estimators=5),
+    GreedyPairClassifier(n_steps=5),
+]
+
+
+def few_rows(kind):
+    """Forty rows: each once in both classes, noise, or all equal up to one row."""
+    rows = np.random.default_rng(0).standard_normal((40, 3))
+    found = {"twins": np.vstack([rows[:20], rows[:20]]), "noise": rows, "one": np.zeros((40, 3))}[kind]
+    if kind == "one":
+        found[3, 2] = 1.0
+    return found, np.repeat([0, 1], 20)
+
+
+@pytest.mark.parametrize("kind", ["twins", "noise", "one"])
+@pytest.mark.parametrize("model", EVERY_KIND, ids=lambda model: type(model).__name__)
+def test_a_constant_score_warns_once_and_only_a_constant_score_does(model, kind):
+    X, y = few_rows(kind)
+    caught = [str(warning.message) for warning in warned(model, X, y)]
+    constant = np.ptp(model.decision_function(X)) == 0
+    assert len(caught) == int(constant)
+    assert all("ranks at random" in text for text in caught)
+
+
+def test_trees_that_cannot_split_say_why():
+    X, y = few_rows("noise")
+    with pytest.warns(ConvergenceWarning, match=r"No tree has a split: .* min_samples_leaf=20 rows"):
+        BoostedClassifier(**TREES).fit(X[5:35], y[5:35])
+    # Weights of a published tree are copies, and too few of them make no leaf.
+    with pytest.warns(ConvergenceWarning, match="min_samples_leaf=1. .* divide the weights by their mean"):
+        AUCTreeClassifier().fit(X, y, sample_weight=np.full(40, 1 / 40))
+
+
+def test_equal_rows_have_equal_scores_without_a_warning():
+    _, y = few_rows("noise")
+    for model in (BoostedClassifier(**TREES), AUCTreeClassifier(), PSAMClassifier(random_state=0)):
+        assert not warned(model, np.ones((40, 3)), y)
+    assert not warned(BoostedClassifier(**TREES), np.full((40, 3), np.nan), y)
+
+
+def test_a_linear_score_with_weights_can_be_constant_too():
+    X, y = few_rows("noise")
+
+    class Chosen(AUCClassifier):
+        def _minimize(self, data, w0, callback):
+            return replace(super()._minimize(data, w0, callback), w=np.array([1.0, 0.0, 0.0]))
+
+    X[:, 0] = 3.0
+    with pytest.warns(ConvergenceWarning, match="all training rows have the same score"):
+        Chosen().fit(X, y)
 
 
 # Collapse.

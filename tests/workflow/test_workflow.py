@@ -12,13 +12,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import dump_svmlight_file
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
 from typer.testing import CliRunner
 
 import rocmax
-from helpers.tables import payments
+from helpers.tables import SCRIPT, payments
 from rocmax import metrics
 from rocmax._messages import Message, Parameter, render
 from rocmax.cli._app import app
@@ -27,6 +30,7 @@ from rocmax.data import DataError, _csv
 from rocmax.estimators import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.workflow import (
     ParameterError,
+    TableModel,
     compare_models,
     evaluate,
     fit_table,
@@ -125,6 +129,66 @@ def test_an_svmlight_file(tmp_path):
 
 
 # Results.
+
+
+def test_a_model_is_a_classifier_of_tables(made):
+    _, model = made
+    table = frame()
+    found = predict(model, table, proba=True)
+    assert model.classes_.tolist() == ["ok", "fraud"]
+    assert model.pos_label == "fraud"
+    assert (model.min_fpr, model.max_fpr, model.min_tpr) == (0.0, 0.1, 0.0)
+    # Higher means positive, although "fraud" is the smaller label.
+    scores = model.decision_function(table)
+    assert roc_auc_score(table["label"] == "fraud", scores) > 0.7
+    assert np.array_equal(scores, found["score"])
+    assert model.predict(table).tolist() == found["label"].tolist()
+    assert np.array_equal(model.predict(table) == "fraud", scores > 0)
+    np.testing.assert_allclose(model.predict_proba(table), np.column_stack([1 - found.probability, found.probability]))
+    older = TableModel(model.model, {key: value for key, value in model.facts.items() if key != "calibration"})
+    assert not hasattr(older, "predict_proba")
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_the_labels_of_a_model_have_the_type_of_the_target(kind):
+    table = frame().assign(label=lambda rows: (rows["label"] == "fraud").astype(kind))
+    model = fit_table(table, model="auc", tune=False, **{**GOAL, "positive": kind(1)})
+    assert model.classes_.tolist() == [kind(0), kind(1)]
+    assert model.predict(table).dtype == table["label"].to_numpy().dtype
+    assert type(model.pos_label) is kind
+    page = rocmax.report(model, table, table["label"])
+    assert "amount" in page
+
+
+def test_a_model_in_a_notebook(made):
+    folder, model = made
+    page = model._repr_html_()
+    for text in (
+        "TableModel(&#x27;linear&#x27;",
+        "300 train, 100 held out",
+        "95 % interval",
+        model.notes[0],
+        "Pipeline",
+    ):
+        assert text in page
+    assert SCRIPT not in page
+    marked = TableModel(model.model, {**model.facts, "positive": SCRIPT}, notes=[SCRIPT], path=folder / SCRIPT)
+    assert SCRIPT not in marked._repr_html_()
+    model.save(folder / "shown.rocmax")
+    assert str(folder / "shown.rocmax") in load_model(folder / "shown.rocmax")._repr_html_()
+
+
+def test_a_report_of_a_model_from_python(made):
+    _, model = made
+    table = frame().iloc[model.held_out_rows]
+    page = rocmax.report(model, table, table["label"], pos_label="fraud")
+    assert "false-positive rates from 0 % to 10 %" in page
+    assert "amount" in page
+    other = make_pipeline(make_column_transformer(("passthrough", ["amount"])), LogisticRegression())
+    models = {"ours": model, "amount only": other.fit(table, table["label"])}
+    assert "amount only" in rocmax.report(models, table, table["label"], pos_label="fraud")
+    with pytest.raises(DataError, match="column"):
+        rocmax.report(model, table[["amount"]], table["label"], pos_label="fraud")
 
 
 def test_a_model_and_its_facts(made, tmp_path):

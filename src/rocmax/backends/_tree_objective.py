@@ -16,6 +16,19 @@ _CURVATURE = 0.1
 _LEAST_CURVATURE = 1e-9
 
 
+def relative_weights(weight: Array | None) -> Array | None:
+    """Return the weights divided by the mean of those above zero, so that their scale has no effect on the trees.
+
+    The limits and penalties of the engines on the sum of the curvatures in a leaf are for weights of about one: with
+    small weights, no leaf would be split.
+    """
+    if weight is None:
+        return None
+    weight = np.asarray(weight, dtype=np.float64)
+    present = weight[weight > 0]
+    return weight / present.mean() if present.size else weight
+
+
 class TreeObjective:
     """Gradient and curvature for each round of one fit: binary log loss first, then a loss of :mod:`rocmax.losses`.
 
@@ -26,7 +39,7 @@ class TreeObjective:
     labels : ndarray of bool
         Whether a row is positive.
     weight : ndarray or None
-        Weights of the rows; None if all are 1.
+        Weights of the rows, of which only the ratios matter; None if all are equal.
     warmup : int
         Number of rounds of binary log loss at the start.
     loss : Loss, default=None
@@ -42,6 +55,7 @@ class TreeObjective:
     """
 
     def __init__(self, labels: Bools, weight: Array | None, warmup: int, loss: Loss | None = None) -> None:
+        weight = relative_weights(weight)
         self._bound = (DEFAULT_LOSS if loss is None else loss).bind(labels, weight)
         if not self._bound.has("gradient_and_curvature"):
             raise TypeError(f"loss must have a diagonal curvature, such as WindowPairs; got {loss!r}")

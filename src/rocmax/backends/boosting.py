@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rocmax._packages import need
 from rocmax._typing import Array, Bools
-from rocmax.backends._tree_objective import TreeObjective
+from rocmax.backends._tree_objective import TreeObjective, relative_weights
 from rocmax.backends.trees import TreeModel, lightgbm_rows, xgboost_rows
 from rocmax.losses import Loss
 
@@ -60,7 +60,7 @@ class TreeData(ABC):
     positive : ndarray of bool
         Labels.
     weight : ndarray or None
-        Weights.
+        Weights; the engine gets them divided by their mean.
     categorical : list of int
         Columns of categories.
     monotonic : list of int or None
@@ -84,7 +84,7 @@ class TreeData(ABC):
     ) -> None:
         self.n_features = int(X.shape[1])
         self.positive = positive
-        self.weight = weight
+        self.weight = relative_weights(weight)
         self.categorical = categorical
         self.monotonic = monotonic
         self.min_samples_leaf = min_samples_leaf

@@ -33,8 +33,9 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
 
     Notes
     -----
-    Labels are 0 and 1. The weights of the data set are numbers of copies of its rows; LightGBM itself does not apply
-    them to a callable. It also ignores ``scale_pos_weight`` and ``is_unbalance``, which are errors here; use weights.
+    Labels are 0 and 1. The objective applies the weights of the data set, divided by their mean; LightGBM itself does
+    not apply them to a callable. It also ignores ``scale_pos_weight`` and ``is_unbalance``, which are errors here; use
+    weights.
     ``boost_from_average`` has no effect: the binary rounds start at the logarithm of the odds instead, a constant that
     the scores of the model do not contain. The same applies to an ``init_score``, which LightGBM does not add to
     predictions. A constant does not change a ranking. Gradients and curvatures of the loss are scaled by a constant, so

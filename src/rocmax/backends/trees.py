@@ -85,6 +85,10 @@ class TreeModel:
             found = self._booster().predict(xgboost_rows(X, None), pred_contribs=True)
         return np.asarray(found, dtype=np.float64)
 
+    def booster(self) -> Any:
+        """Return the booster of the engine."""
+        return self._booster()
+
     def importances(self) -> Array:
         """Return the sum of the gains of the splits on each feature."""
         if self.engine == "lightgbm":

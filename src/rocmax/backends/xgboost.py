@@ -30,10 +30,10 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
 
     Notes
     -----
-    Labels are 0 and 1. The weights of the ``DMatrix`` are numbers of copies of its rows; XGBoost itself does not apply
-    them to a callable. It also ignores ``scale_pos_weight``, without an error because the objective cannot see it; use
-    weights. In ``xgboost.train``, ``base_score`` is a constant in all scores, not a probability; the binary rounds
-    start at the logarithm of the odds whatever it is, and a constant does not change a ranking. Gradients and
+    Labels are 0 and 1. The objective applies the weights of the ``DMatrix``, divided by their mean; XGBoost itself does
+    not apply them to a callable. It also ignores ``scale_pos_weight``, without an error because the objective cannot
+    see it; use weights. In ``xgboost.train``, ``base_score`` is a constant in all scores, not a probability; the binary
+    rounds start at the logarithm of the odds whatever it is, and a constant does not change a ranking. Gradients and
     curvatures of the loss are scaled by a constant, so that the curvatures have the mean 0.1 in its first round.
 
     The objective counts rounds, so one object is for one fit: make a new one for each. ``xgboost.cv`` cannot be used,

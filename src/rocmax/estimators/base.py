@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._response import direction, towards
 from rocmax._rounding import join_ties, score_error
 from rocmax._typing import Array
 from rocmax._validate import TrainingSet, check_rows, check_training_set, positive_index
 from rocmax.measures import Measure, ROCAUCMeasure
+
+# Rows that are scored at a time to find two different scores; the first ones nearly always have them.
+_ROWS_AT_A_TIME = 1000
 
 
 class Decision(ABC):
@@ -90,6 +97,19 @@ class Decision(ABC):
         index = positive_index(self.classes_, self.pos_label)
         return self._measure(y, towards(decision, index), sample_weight, self.classes_[index])
 
+    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array], stacklevel: int = 3) -> None:
+        """Warn if all training rows have the same score although they differ; ``scores_of`` scores validated rows.
+
+        Each ``fit`` that a user calls ends with it once; fits to folds inside an estimator do not.
+        """
+        if _all_equal(X, scores_of) and _rows_differ(X):
+            text = f"{type(self).__name__}: all training rows have the same score, so the model ranks at random. "
+            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stacklevel)
+
+    def _remedy(self) -> str:
+        """Return the part of the warning that explains a constant score and how to avoid it."""
+        return "Check that the features differ between the classes."
+
     @abstractmethod
     def _decision_error(self, X: Any, decision: Array) -> Array:
         """Return a bound on the rounding error of each decision value."""
@@ -144,6 +164,8 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
         self.classes_ = data.classes
         scores = self._learn(data)
         self.threshold_ = self._threshold(data, scores)
+        if scores.min() == scores.max():
+            self._warn_if_constant(data.X, lambda rows: np.zeros(rows.shape[0]))
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -184,3 +206,18 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()
+
+
+def _all_equal(X: Any, scores_of: Callable[[Any], Array]) -> bool:
+    """Return whether all rows have the same score."""
+    first = scores_of(X[:1])[0]
+    starts = range(0, X.shape[0], _ROWS_AT_A_TIME)
+    return all((scores_of(X[start : start + _ROWS_AT_A_TIME]) == first).all() for start in starts)
+
+
+def _rows_differ(X: Any) -> bool:
+    """Return whether there are two different rows; missing values are equal."""
+    if sparse.issparse(X):
+        return bool((X.max(axis=0) != X.min(axis=0)).nnz)
+    parts = (X[start : start + _ROWS_AT_A_TIME] for start in range(0, X.shape[0], _ROWS_AT_A_TIME))
+    return not all(np.array_equal(rows, np.broadcast_to(X[0], rows.shape), equal_nan=True) for rows in parts)

@@ -77,9 +77,9 @@ class CallableReport(ModuleType):
 
         Parameters
         ----------
-        model : estimator or dict of str to estimator
-            Fitted binary classifier with ``decision_function`` or ``predict_proba``; or several, by name, of which the
-            others are compared with the first.
+        model : estimator, TableModel or dict of str to them
+            Fitted binary classifier with ``decision_function`` or ``predict_proba``, or a
+            :class:`rocmax.workflow.TableModel`; or several, by name, of which the others are compared with the first.
         X : array-like of shape (n_samples, n_features)
             Test rows.
         y : array-like of shape (n_samples,)

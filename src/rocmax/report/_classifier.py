@@ -106,6 +106,10 @@ def _final(model: Any) -> Any:
 
 def _features(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
     """Return the weights or importances of the last step, if it has any, and what they are."""
+    if hasattr(model, "facts"):  # a TableModel, whose pipeline has labels as text, in its own order
+        index, model = int(model.model.classes_[1] == model.positive), model.model
+    # A threshold does not change the weights.
+    model = getattr(model, "estimator_", model)
     final = _final(model)
     if hasattr(final, "coef_"):
         weights, kind = direction(index) * np.ravel(final.coef_), "weight"

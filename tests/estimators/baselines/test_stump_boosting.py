@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from rocmax import AUCTreeClassifier, PAUCBoostClassifier, RankBoostClassifier
@@ -74,7 +75,8 @@ def test_the_loss_of_rank_boost_never_rises_and_bounds_the_error(seed):
 
 def test_rank_boost_ends_where_no_stump_helps():
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
-    model = RankBoostClassifier(10).fit(X, [0, 0, 1, 1])
+    with pytest.warns(ConvergenceWarning, match="all training rows have the same score"):
+        model = RankBoostClassifier(10).fit(X, [0, 0, 1, 1])
     assert model.stumps_ == []
     np.testing.assert_array_equal(model.train_loss_, [1.0])
     assert RankBoostClassifier(3).fit(np.zeros((4, 2)), [0, 1, 0, 1]).stumps_ == []

@@ -80,6 +80,13 @@ class AUCTreeClassifier(ScoredClassifier):
             check_number("max_depth", self.max_depth, above=0, integer=True)
         check_number("min_samples_leaf", self.min_samples_leaf, above=0.0)
 
+    def _remedy(self) -> str:
+        return (
+            "The tree has no split: a leaf must have a total weight of at least "
+            f"min_samples_leaf={self.min_samples_leaf:g}. Decrease it, divide the weights by their "
+            "mean, or check that the features differ between the classes."
+        )
+
     def _learn(self, data: TrainingSet) -> Array:
         weight = np.ones(data.positive.size) if data.weight is None else data.weight
         gain, cost = weight * data.positive, weight * ~data.positive

@@ -58,6 +58,40 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
     return sorted({names.index(name) for name in chosen})
 
 
+def check_text(X: Any, categorical: list[int], requested: Any) -> None:
+    """Raise ValueError if a column that is not categorical, as ``requested``, has text that is not a number."""
+    frame = hasattr(X, "columns")
+    if not frame and not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUT"):
+        return
+    for i in sorted(set(range(_width(X))) - set(categorical)):
+        values = _column(X, i)
+        text = None if values.dtype.kind in "biufMm" else next(filter(_is_text, values.tolist()), None)
+        if text is None:
+            continue
+        name, kind = (_names(X)[i], _dtypes(X)[i]) if frame else (i, values.dtype)
+        if not (isinstance(requested, str) and requested == FROM_DTYPE):
+            advice = f"Add {name!r} to"
+        elif frame:
+            advice = f"Convert it (pandas: astype('category'), polars: cast(pl.Categorical)), or pass [{name!r}] as"
+        else:
+            advice = f"Pass a data frame with columns of the category dtype, or [{i}] as"
+        raise ValueError(
+            "each column must have numbers, or the category dtype with categorical_features='from_dtype'; got the text "
+            f"{text!r} in column {name!r} of dtype {kind}. {advice} categorical_features"
+        )
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is text that is not a number."""
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
 def find_categories(X: Any, columns: list[int]) -> Categories:
     """Return the distinct values of each categorical column, in the order of their codes; missing values are left out.
 
@@ -88,7 +122,7 @@ def encode_categories(X: Any, categories: Categories) -> Any:
         return type(X)(dict(zip(_names(X), columns, strict=True)))
     if sparse.issparse(X):
         raise ValueError("categorical_features must be None for sparse X; got columns of categories")
-    encoded = np.array(X, dtype=np.float64 if np.asarray(X).dtype.kind != "O" else object)
+    encoded = np.array(X, dtype=object if np.asarray(X).dtype.kind in "OUT" else np.float64)
     for i, known in categories.items():
         encoded[:, i] = _codes(_column(X, i), known)
     return encoded

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 from rocmax._validate import CHECKING, TrainingSet
-from rocmax.estimators._splits import Split
+from rocmax.estimators._splits import Split, group_folds
 from rocmax.estimators.boosted._search import Candidate, Choice, Folds, Plan, best_choice, has_floor
 from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import Measure
@@ -51,14 +51,18 @@ def most_rounds(rate: float) -> int:
 
 
 def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]:
-    """Return stratified folds, fewer for more rows; none if there are too few rows."""
+    """Return stratified folds, fewer for more rows; none if there are too few rows. Groups are not split."""
     n_rows, rarest = data.positive.size, int(min(data.positive.sum(), (~data.positive).sum()))
     if rarest < 2 or n_rows < _LEAST_ROWS:
         return []
+    n_folds = 5 if n_rows <= _FEW_ROWS else 3
+    if data.groups is not None:
+        one_part = n_rows > _MANY_ROWS
+        return group_folds(data, round(1 / _HELD_OUT_SHARE) if one_part else n_folds, rng)[: 1 if one_part else None]
     if n_rows > _MANY_ROWS:
         folds: Any = StratifiedShuffleSplit(1, test_size=_HELD_OUT_SHARE, random_state=rng)
     else:
-        folds = StratifiedKFold(min(5 if n_rows <= _FEW_ROWS else 3, rarest), shuffle=True, random_state=rng)
+        folds = StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=rng)
     with CHECKING:
         return list(folds.split(data.positive, data.positive))
 

@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._validate import TrainingSet
-from rocmax.estimators._splits import Split
 
-# Largest absolute value for XGBoost, which computes in single precision, and largest mean of the weights: limits of the
-# engines on the sum of the curvatures in a leaf assume weights of about one.
-_LARGEST_SINGLE, _WEIGHT_LIMIT = 1e37, 1e6
+# Largest absolute value for XGBoost, which computes in single precision, and largest ratio of weights.
+_LARGEST_SINGLE = 1e37
 
 
 def check_limits(data: TrainingSet, engine: str) -> None:
@@ -28,25 +26,12 @@ def check_limits(data: TrainingSet, engine: str) -> None:
             )
     if data.weight is not None:
         mean, least = float(data.weight.mean()), float(data.weight.min())
-        if not 1 / _WEIGHT_LIMIT <= mean <= _WEIGHT_LIMIT or least < 1 / _LARGEST_SINGLE:
+        if least < mean / _LARGEST_SINGLE:
             raise ValueError(
-                f"sample_weight must have a mean from {1 / _WEIGHT_LIMIT:g} to {_WEIGHT_LIMIT:g}, and no positive "
-                f"value below {1 / _LARGEST_SINGLE:g}; got a mean of {mean:.3g} and a least value of {least:.3g}. "
-                "Divide by the mean weight"
+                f"sample_weight must be zero or at least {1 / _LARGEST_SINGLE:g} times its mean, because the engines "
+                f"compute in single precision; got a mean of {mean:.3g} and a least value of {least:.3g}. Use zero to "
+                "leave out a row"
             )
-
-
-def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
-    """Return the splits; raise ValueError if a part of a split does not have rows of both classes."""
-    for number, parts in enumerate(splits):
-        for name, rows in zip(("training", "held-out"), parts, strict=True):
-            n_positive = int(data.positive[rows].sum())
-            if not 0 < n_positive < rows.size:
-                raise ValueError(
-                    "cv must have rows of both classes with non-zero weight in both parts of each split; got "
-                    f"{n_positive} positives among {rows.size} {name} rows of split {number}"
-                )
-    return splits
 
 
 def directions(given: Any, n_features: int, names: NDArray[Any] | None, categorical: list[int]) -> list[int] | None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from rocmax._calibration import calibrated, fit_calibration
 from rocmax._packages import need
 from rocmax._response import direction, towards
 from rocmax._rounding import score_error
@@ -24,12 +27,13 @@ from rocmax._validate import (
 from rocmax.backends.boosting import ENGINES, TreeData
 from rocmax.backends.trees import TreeModel
 from rocmax.estimators._measure_parameter import MeasureParameterMixin
-from rocmax.estimators._splits import Split, given_splits
+from rocmax.estimators._splits import Split, given_splits, with_groups
 from rocmax.estimators.base import Decision
 from rocmax.estimators.boosted._categories import (
     FROM_DTYPE,
     Categories,
     categorical_columns,
+    check_text,
     encode_categories,
     find_categories,
 )
@@ -43,9 +47,24 @@ from rocmax.estimators.boosted._choice import (
     untried,
     window_loss,
 )
-from rocmax.estimators.boosted._limits import check_limits, check_splits, directions
+from rocmax.estimators.boosted._limits import check_limits, directions
 from rocmax.estimators.boosted._search import Choice, Folds, Plan, selection_score
 from rocmax.measures import Measure
+
+# Scores of the logistic loss are log-odds.
+_LOG_ODDS: dict[str, Any] = {"method": "sigmoid", "slope": 1.0, "intercept": 0.0}
+
+
+def _has_probabilities(model: BoostedClassifier) -> bool:
+    if not hasattr(model, "models_"):
+        return model.objective != "window" or model._tunes()
+    # Models of earlier versions have no calibration.
+    if getattr(model, "calibration_", None) is None:
+        raise AttributeError(
+            "predict_proba requires held-out scores or the logistic loss: fit the model again with a parameter to tune "
+            '(max_leaf_nodes, n_estimators or objective "auto") and at least 40 rows, or with objective="binary"'
+        )
+    return True
 
 
 class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -68,6 +87,11 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     The threshold is chosen as in the other classifiers for the measure, on the held-out scores of the folds: scores of
     the training rows of trees are too good. Without cross-validation, the training scores are used.
+
+    ``predict_proba`` is calibrated on the same held-out scores, by a logistic function or, with at least 1000 held-out
+    rows of each class, a centered isotonic regression. Without cross-validation, it is the probability of the engine
+    for the logistic loss, which is too certain for trees that fit the training rows closely; scores of the window
+    objective then have no probabilities. ``predict`` uses ``threshold_``, not a probability of 0.5.
 
     Trees do not need standardized features. Missing values (NaN) and categorical columns are handled by the engine.
 
@@ -109,6 +133,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
         one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
+        With ``groups``, the folds of None and of an int keep groups together, and other splits must do so.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
         Columns of categories, by position, name or mask. "from_dtype" takes the columns of a data frame with a
         categorical data type. A category that does not occur in the training rows is treated as a missing value.
@@ -131,6 +156,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         The fitted ensembles.
     threshold_ : float
         Threshold of the score.
+    calibration_ : dict or None
+        The function from scores to probabilities: ``"method"`` and its values. None if there is none.
     max_leaf_nodes_ : int
         Largest number of leaves of a tree.
     learning_rate_ : float
@@ -160,9 +187,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     Notes
     -----
-    A sample weight multiplies the loss of a row. It is not the same as copies of the row, because ``min_samples_leaf``,
-    the folds and the random subsets count rows. Only a single model of XGBoost with given ``max_leaf_nodes`` and
-    ``n_estimators`` and the logistic loss treats a weight as a number of copies.
+    A sample weight multiplies the loss of a row. Only the ratios of the weights matter: the engine gets them divided by
+    their mean, because its limits on the curvature in a leaf are for weights of about one. A weight is therefore not a
+    number of copies of the row. In addition, ``min_samples_leaf``, the folds and the random subsets count rows.
 
     Examples
     --------
@@ -178,6 +205,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     takes_sparse = True
     models_: list[TreeModel]
+    calibration_: dict[str, Any] | None
 
     def __init__(
         self,
@@ -229,7 +257,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BoostedClassifier:
         """Tune and fit the model.
 
         Parameters
@@ -239,7 +267,10 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         y : array-like of shape (n_samples,)
             Two classes, of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+            Sample weights, of which only the ratios matter.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. No group is in both parts of a split, and folds by default or by
+            number are those of :class:`~sklearn.model_selection.StratifiedGroupKFold`.
 
         Returns
         -------
@@ -248,13 +279,16 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         """
         self._check_parameters()
         need(self.engine)
-        categories = find_categories(X, categorical_columns(X, self.categorical_features))
+        columns = categorical_columns(X, self.categorical_features)
+        check_text(X, columns, self.categorical_features)
+        categories = find_categories(X, columns)
         data = check_training_set(
             self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
         )
+        data = with_groups(data, groups)
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
-        measure = self._make_measure().as_fraction(_total(data))
+        measure = self._make_measure().as_fraction(data.positive.size)
         plan = self._plan(data, categories)._replace(loss=window_loss(measure))
         splits = self._splits(data)
         folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
@@ -273,6 +307,11 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             scores, rows = chosen.held_out, folds.held_out_rows()
         weight = None if data.weight is None else data.weight[rows]
         self.threshold_ = measure.threshold(scores, data.positive[rows], weight)
+        if folds is None:
+            self.calibration_ = dict(_LOG_ODDS) if self.used_objective_ == "binary" else None
+        else:
+            self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
+        self._warn_if_constant(data.X, self._scores)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -289,8 +328,28 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
             scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
         """
-        scores = self._scores(self._encoded(X)) - self.threshold_
+        scores = self._scores(self.encode(X)) - self.threshold_
         return towards(scores, positive_index(self.classes_, self.pos_label))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, calibrated on held-out rows; they rank as the decision values do.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        scores = self._scores(self.encode(X))
+        assert self.calibration_ is not None
+        share = calibrated(self.calibration_, scores)
+        columns = [1.0 - share, share]
+        return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
 
     def contributions(self, X: Any) -> Array:
         """Return the contribution of each feature to the decision value of each row (SHAP values).
@@ -305,7 +364,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         ndarray of shape (n_samples, n_features + 1)
             Contributions; the last column is the same for all rows. The sum over the columns is the decision value.
         """
-        rows = self._encoded(X)
+        rows = self.encode(X)
         found: Array = np.mean([model.contributions(rows) for model in self.models_], axis=0)
         found[:, -1] -= self.threshold_
         return direction(positive_index(self.classes_, self.pos_label)) * found
@@ -316,12 +375,56 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         gain = np.sum([model.importances() for model in self.models_], axis=0)
         return np.asarray(gain / (gain.sum() or 1.0))
 
-    def _encoded(self, X: Any) -> Any:
+    def boosters(self) -> list[Any]:
+        """Return the ensembles as boosters of the engine, for tools that explain, plot or convert trees.
+
+        The mean of their raw scores for the rows of :meth:`encode`, minus ``threshold_``, is the decision value; with
+        ``pos_label=classes_[0]``, it has the opposite sign.
+
+        Returns
+        -------
+        list of lightgbm.Booster or xgboost.Booster
+            One for each of ``n_models``. They are shared with this object: do not train them further.
+
+        Examples
+        --------
+        ``shap.TreeExplainer`` takes a booster. Values of several boosters are averaged, as their scores are::
+
+            rows = model.encode(X)
+            values = np.mean([shap.TreeExplainer(b).shap_values(rows) for b in model.boosters()], axis=0)
+            shap.summary_plot(values, X)
+
+        They equal the columns of :meth:`contributions` without the last one, which does not need shap.
+        """
+        check_is_fitted(self, "models_")
+        return [model.booster() for model in self.models_]
+
+    def encode(self, X: Any) -> Any:
+        """Return rows as the boosters take them: numbers, with codes for categories and NaN for unknown ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a missing value.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+            The validated rows.
+        """
         categories = getattr(self, "categories_", {})
         return check_rows(self, encode_categories(X, categories), allow_missing=True)
 
     def _scores(self, X: Any) -> Array:
         return np.asarray(np.mean([model.predict(X, self.n_jobs) for model in self.models_], axis=0))
+
+    def _remedy(self) -> str:
+        if self.engine == "lightgbm":
+            return (
+                f"No tree has a split: a leaf must have at least min_samples_leaf={self.min_samples_leaf} rows. "
+                "Decrease it, use more rows, or check that the features differ between the classes."
+            )
+        return "No tree has a split: use more rows, or check that the features differ between the classes."
 
     def _decision_error(self, X: Any, decision: Array) -> Array:
         return score_error(np.abs(decision) + abs(self.threshold_))
@@ -369,11 +472,15 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return the folds; none if there is nothing to choose or a class has fewer than two rows."""
-        if AUTO not in (self.max_leaf_nodes, self.n_estimators, self.objective):
+        if not self._tunes():
             return []
         if self.cv is not None:
-            return check_splits(given_splits(data, self.cv), data)
+            return given_splits(data, self.cv)
         return default_splits(data, random_source(self.random_state))
+
+    def _tunes(self) -> bool:
+        """Return whether there is something to choose."""
+        return AUTO in (self.max_leaf_nodes, self.n_estimators, self.objective)
 
     def _check_parameters(self) -> None:
         self._check_measure()
@@ -389,7 +496,3 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             value = getattr(self, name)
             if not (isinstance(value, str) and value == AUTO):
                 check_number(f'{name} other than "auto"', value, above=above, integer=integer)
-
-
-def _total(data: TrainingSet) -> float:
-    return float(data.positive.size if data.weight is None else data.weight.sum())

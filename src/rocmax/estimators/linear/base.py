@@ -77,13 +77,18 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
             The fitted estimator.
         """
         self._check_parameters()
-        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        self._fit_to(check_training_set(self, X, y, sample_weight, self.pos_label))
+        return self
+
+    def _fit_to(self, data: TrainingSet) -> None:
+        """Fit the model to validated data; called by ``fit``, whose caller the warnings name."""
         sign = direction(data.positive_index)
         start = self._previous_weights(data.X.shape[1])
         result = self._minimize(data, None if start is None else sign * start, self._progress())
-        self._warn(result)
+        self._warn(result, stacklevel=4)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
-        return self
+        if result.w.any():
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w), stacklevel=4)
 
     def _previous_weights(self, n_features: int) -> Array | None:
         """Return the weights of the previous fit for a warm start, if there is one."""
@@ -151,16 +156,16 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
         return report
 
-    def _warn(self, result: Result) -> None:
+    def _warn(self, result: Result, stacklevel: int = 3) -> None:
         name = type(self).__name__
         if not result.converged:
             text = f"{name}: {result.message}"
             if not result.w.any():
                 text += ". The weights are still zero, so the model ranks at random"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
         elif not result.w.any():
             text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def solve_linear(

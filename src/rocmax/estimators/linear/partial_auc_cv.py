@@ -11,9 +11,9 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 
 from rocmax._progress import counted
 from rocmax._typing import Array
-from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, random_source
+from rocmax._validate import CHECKING, TrainingSet, check_choice, check_number, check_training_set, random_source
 from rocmax._window import check_corner
-from rocmax.estimators._splits import Split, given_splits
+from rocmax.estimators._splits import Split, given_splits, group_folds, with_groups
 from rocmax.estimators.base import MeasureMixin
 from rocmax.estimators.linear._cv_folds import Fold, Route, mean_result
 from rocmax.estimators.linear._model_choice import clearly_above
@@ -90,7 +90,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds, repeated twice; fewer folds if a class has fewer than
-        five rows.
+        five rows. With ``groups``, the folds of None and of an int keep groups together, and other splits must do so.
     solver : {"certified", "cutting_plane"}, default="certified"
         Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
         Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
@@ -212,6 +212,31 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self.pos_label = pos_label
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> PartialAUCClassifierCV:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows. The features should be standardized, so that the penalty affects all of them equally.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights; a weight is equivalent to a number of copies of the row.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. No group is in both parts of a split, and folds by default or by
+            number are those of :class:`~sklearn.model_selection.StratifiedGroupKFold`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        self._fit_to(with_groups(data, groups))
+        return self
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
@@ -294,9 +319,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
                 raise ValueError(
                     f"each class must have at least two rows for cross-validation; got {rarest} of one class"
                 )
-            folds = RepeatedStratifiedKFold(
-                n_splits=min(5, rarest), n_repeats=2, random_state=random_source(self.random_state)
-            )
+            rng = random_source(self.random_state)
+            if data.groups is not None:
+                return group_folds(data, 5, rng, n_repeats=2)
+            folds = RepeatedStratifiedKFold(n_splits=min(5, rarest), n_repeats=2, random_state=rng)
             with CHECKING:
                 return list(folds.split(data.X, data.positive))
         return given_splits(data, self.cv)

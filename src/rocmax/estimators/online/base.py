@@ -63,6 +63,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
                 break
             last = weights
         self._finish(stream, data.positive_index)
+        self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
