@@ -16,6 +16,7 @@ from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
 from rocmax.estimators._passed_on import WrappedClassifier, fit_params, row_params
 from rocmax.estimators._splits import split_groups
+from rocmax.metrics.curve import group_numbers
 
 
 class Scored(NamedTuple):
@@ -115,7 +116,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             raise ValueError(
                 "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"
             )
-        number = None if groups is None else _numbered(groups)
+        number = group_numbers(groups, None, y)
         params = fit_params(self, params, groups)
         scores, positive, rows = self._held_out(X, y, index, number, params)
         return Scored(
@@ -213,13 +214,3 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
-
-
-def _numbered(groups: Any) -> NDArray[np.intp]:
-    """Return the groups as integers from 0."""
-    values = np.asarray(groups)
-    if values.ndim != 1:
-        raise ValueError(f"groups must be one-dimensional, one group per row; got an array of shape {values.shape}")
-    if any(value is None or value != value for value in values.tolist()):
-        raise ValueError("groups must have a group in each row; got missing values")
-    return np.unique(values, return_inverse=True)[1].astype(np.intp)
