@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,10 @@ from scipy.stats import norm, t
 
 from rocmax._typing import Array
 from rocmax._window import check_floor, check_window
-from rocmax.metrics.bootstrap import Comparison, check_level
+from rocmax.metrics.bootstrap import Comparison, Estimate, Named, check_level, estimate_measures
 from rocmax.metrics.curve import DUST, RankedRows, group_numbers, rank_scores
+from rocmax.metrics.registry import find_metric
+from rocmax.metrics.resamples import n_independent
 
 # In regions with fewer rows of a class, intervals and tests do not reach their nominal level; see docs/measures.md.
 MIN_IN_REGION = 30
@@ -249,6 +252,25 @@ def delong_test(
     return Comparison(
         difference, float(difference - reach), float(difference + reach), float(2 * norm.sf(abs(difference) / error))
     )
+
+
+def estimate_with_delong(
+    measures: Sequence[Named], y_true: ArrayLike, y_score: ArrayLike, *, groups: ArrayLike | None = None, **options: Any
+) -> list[Estimate]:
+    """Return several measures with intervals, as ``estimate_measures``; that of the AUC is :func:`delong_interval`'s.
+
+    With few rows of a class, the bootstrap covers the AUC less often, and its interval is a point if all pairs are in
+    the right order. A class with one row, or group, has no variance, and the bootstrap's interval is kept.
+    """
+    found = estimate_measures(measures, y_true, y_score, groups=groups, **options)
+    rows = rank_scores(y_true, y_score, None, None)
+    if n_independent(rows.positive, rows.weight, group_numbers(groups, None, y_true)) < 2:
+        return found
+    names = [find_metric(measure, params)[0].name for measure, params in measures]
+    return [
+        Estimate(each.value, *delong_interval(y_true, y_score, groups=groups)) if name == "roc_auc" else each
+        for name, each in zip(names, found, strict=True)
+    ]
 
 
 def holds_enough(

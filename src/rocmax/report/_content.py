@@ -67,7 +67,10 @@ class Change:
 
 @dataclass(frozen=True)
 class TestData:
-    """Test rows: classes, the range of rates, a summary of the columns, segments and changes since training."""
+    """Test rows: classes, the range of rates, a summary of the columns, segments and changes since training.
+
+    Rows of one of the ``groups`` may depend on each other; None if all rows are independent.
+    """
 
     source: str
     positive: NDArray[np.bool_]
@@ -80,6 +83,7 @@ class TestData:
     segment_column: str | None = None
     segments: list[Segment] = field(default_factory=list)
     changes: list[Change] | None = None
+    groups: NDArray[np.str_] | None = None
 
     __test__ = False  # not a test class of pytest
 
