@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
+import rocmax
 from rocmax import FPRThresholdClassifier
 from rocmax.cli._app import app
 from rocmax.data import DataError
+from rocmax.metrics import delong_interval
 from rocmax.report._operating import worth_rows
 from rocmax.workflow import evaluate, fit_table, load_model, write_report
 from rocmax.workflow.models import positive_scores
@@ -49,13 +52,13 @@ def test_the_guarantee_of_a_fit_is_for_groups(rate):
 def test_too_few_groups_are_an_error_before_the_fit():
     """The 75 held-out rows would be enough for independent rows, which need 29."""
     with pytest.raises(
-        ValueError, match="requires at least about 36 independent groups with held-out negatives.*; got 15"
+        ValueError, match=r"requires at least about 36 independent groups with held-out negatives.*; got 15"
     ):
         fit_table(customers(60), **OPTIONS, max_fpr=0.1, confidence=0.95, group="customer")
     with pytest.raises(ValueError, match="requires groups"):
         fit_table(customers(60), **OPTIONS, max_fpr=0.1, rate="group")
+    one = customers(40).assign(label=lambda t: np.where(t.customer == "c1", "fraud", "ok"))
     with pytest.raises(DataError, match="both the training and the held-out rows must have both classes"):
-        one = customers(40).assign(label=lambda t: np.where(t.customer == "c1", "fraud", "ok"))
         fit_table(one, **OPTIONS, max_fpr=0.1, group="customer")
 
 
@@ -100,6 +103,17 @@ def test_reports_resample_groups(tmp_path):
     assert all(end in pages[0] for end in shown)
     assert not all(end in pages[1] for end in shown)
     assert ["bootstrap of the test groups" in page for page in pages] == [True, False]
+
+
+def test_a_report_of_a_classifier_takes_groups():
+    table = customers(classes="pure")
+    model = LogisticRegression().fit(table[["a", "b"]], table.label)
+    page = rocmax.report(model, table[["a", "b"]], table.label, pos_label="fraud", groups=table.customer)
+    low, high = delong_interval(
+        table.label == "fraud", -model.decision_function(table[["a", "b"]]), groups=table.customer
+    )
+    assert f"{low:.4f}" in page
+    assert f"{high:.4f}" in page
 
 
 def test_rows_of_a_group_are_worth_fewer_independent_rows():

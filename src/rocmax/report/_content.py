@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class TestData:
     segment_column: str | None = None
     segments: list[Segment] = field(default_factory=list)
     changes: list[Change] | None = None
-    groups: NDArray[np.str_] | None = None
+    groups: NDArray[Any] | None = None
 
     __test__ = False  # not a test class of pytest
 
