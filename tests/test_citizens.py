@@ -141,6 +141,7 @@ def test_weights_are_routed_through_a_threshold():
     with sklearn.config_context(enable_metadata_routing=True):
         inner = LogisticRegression().set_fit_request(sample_weight=True)
         model = rocmax.FPRThresholdClassifier(inner, 0.2, cv=2, pos_label="fraud")
+        model.set_score_request(sample_weight=True)
         scores = cross_val_score(model, X, y, cv=2, params={"sample_weight": weight})
     assert scores.shape == (2,)
 

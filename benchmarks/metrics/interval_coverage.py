@@ -1,4 +1,4 @@
-"""How often 95 % intervals of a partial AUC cover it, by the numbers of rows in narrow windows and in corners.
+"""How often 95 % intervals of the AUC and of partial AUCs cover them: few rows, narrow windows, corners, and groups.
 
 ``python -m benchmarks.metrics.interval_coverage [--samples 600]`` writes benchmarks/results/interval_coverage.md.
 Scores are normal and of unit variance with a known distance of the classes, so that the area of every window is known.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import quad
@@ -20,6 +20,7 @@ from scipy.stats import norm
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
 from rocmax.metrics import bootstrap_interval, delong_interval, delong_test, partial_auc_score
+from rocmax.metrics.bootstrap import estimate_measures
 
 SHIFT, N_OTHER, N_RESAMPLES = 1.3, 300, 300
 IN_WINDOW = (2, 5, 10, 20, 30, 50, 100)
@@ -96,6 +97,120 @@ def shares(*job: float) -> list[float]:
     return [*(float(np.mean(found)) for found in (covered, resampled, rejected)), 1 - len(covered) / n_samples]
 
 
+# Laws of the scores of the positives, of which the negatives are standard normal, or exponential in the second.
+LAWS = ("normal", "exponential", "normal, sd 2")
+AREAS, FEW, OTHERS = (0.7, 0.8, 0.9, 0.95, 0.99), (5, 10, 20, 30), (30, 100, 500)
+SPREADS = {"normal": 1.0, "normal, sd 2": 2.0}
+AUC_SAMPLES = 1000
+RESAMPLED = ("roc_auc", "partial_auc", "tpr_at_fpr")
+BOOTSTRAP_SAMPLES, BOOTSTRAP_LIMIT, BOOTSTRAP_OTHERS = 200, 0.1, 500
+BOOTSTRAP_AREAS = (0.7, 0.9, 0.99)
+
+
+def few_rows(law: str, area: float, n_positive: int, n_negative: int, n_samples: int) -> list[float]:
+    """Return the share of samples whose interval of the AUC covers it, is below it and is above it, and its width."""
+    rng = np.random.default_rng([LAWS.index(law), round(1000 * area), n_positive, n_negative])
+    y = np.repeat([0, 1], [n_negative, n_positive])
+    found = []
+    for _ in range(n_samples):
+        if law == "exponential":
+            scores = rng.exponential(np.where(y == 1, area / (1 - area), 1.0))
+        else:
+            spread = SPREADS[law]
+            scores = rng.normal(size=y.size) * np.where(y == 1, spread, 1.0)
+            scores += np.sqrt(1 + spread**2) * norm.ppf(area) * y
+        found.append(delong_interval(y, scores))
+    low, high = np.array(found).T
+    below, above = float(np.mean(high < area)), float(np.mean(low > area))
+    return [1 - below - above, below, above, float(np.mean(high - low))]
+
+
+def few_rows_resampled(area: float, n_positive: int, n_samples: int) -> list[float]:
+    """Return the shares of samples whose bootstrap intervals of several measures cover them; normal scores."""
+    case = Case(float(np.sqrt(2) * norm.ppf(area)), 0.0, BOOTSTRAP_LIMIT, n_positive, BOOTSTRAP_OTHERS)
+    truth = area, case.area(), case.tpr(BOOTSTRAP_LIMIT)
+    measures = [(name, {} if name == "roc_auc" else {"max_fpr": BOOTSTRAP_LIMIT}) for name in RESAMPLED]
+    rng = np.random.default_rng([round(1000 * area), n_positive])
+    y = np.repeat([0, 1], [case.n_negative, case.n_positive])
+    covered = np.zeros(len(truth))
+    for _ in range(n_samples):
+        scores = rng.normal(size=y.size) + case.shift * y
+        found = estimate_measures(measures, y, scores, n_resamples=N_RESAMPLES, random_state=rng)
+        covered += [each.low - 1e-12 <= value <= each.high + 1e-12 for each, value in zip(found, truth, strict=True)]
+    return [float(value) for value in covered / n_samples]
+
+
+GROUPS = [(60, 10, 0.6, "both classes"), (60, 10, 0.6, "one class"), (300, 10, 0.3, "both classes")]
+
+
+def grouped(n_groups: int, size: int, shared: float, kind: str, n_samples: int) -> list[float]:
+    """Return the shares of samples whose intervals of the AUC cover it, by DeLong and bootstrap, by groups and rows.
+
+    The last two shares are those in which the paired test rejects the equality of equal models, by groups and rows.
+    """
+    rng = np.random.default_rng([n_groups, size, round(1000 * shared), kind == "one class"])
+    truth, groups = float(norm.cdf(SHIFT / np.sqrt(2))), np.repeat(np.arange(n_groups), size)
+    covered: dict[tuple[str, str], list[bool]] = {}
+    for i in range(n_samples):
+        y = rng.random(groups.size) < 0.3 if kind == "both classes" else (np.arange(n_groups) % 3 == 0)[groups]
+        effects = np.sqrt(shared) * rng.normal(size=(2, n_groups))[:, groups]
+        first, second = effects + np.sqrt(1 - shared) * rng.normal(size=(2, groups.size)) + SHIFT * y
+        for by, given in (("groups", groups), ("rows", None)):
+            low, high = delong_interval(y, first, groups=given)
+            covered.setdefault(("DeLong", by), []).append(low <= truth <= high)
+            covered.setdefault(("test", by), []).append(delong_test(y, first, second, groups=given).pvalue < 0.05)
+            if i % 4 == 0:
+                options = {"n_resamples": N_RESAMPLES, "random_state": rng}
+                low, high = bootstrap_interval("roc_auc", y, first, groups=given, **options)
+                covered.setdefault(("bootstrap", by), []).append(low <= truth <= high)
+    order = [(way, by) for way in ("DeLong", "bootstrap", "test") for by in ("groups", "rows")]
+    return [float(np.mean(covered[key])) for key in order]
+
+
+def work(*job: Any) -> list[float]:
+    """Return the figures of one job; the first entry of the new ones is their name."""
+    if job[0] == "few rows":
+        return few_rows(*job[1:])
+    if job[0] == "few rows, bootstrap":
+        return few_rows_resampled(*job[1:])
+    return grouped(*job[1:]) if job[0] == "groups" else shares(*job)
+
+
+def few_rows_table(found: dict[tuple[Any, ...], list[float]]) -> str:
+    """Return the coverage for each law, number of rows and area."""
+    lines = []
+    for law in LAWS:
+        for m in FEW:
+            for n in OTHERS:
+                jobs = [("few rows", law, area, m, n, AUC_SAMPLES) for area in AREAS]
+                figures = [f"{100 * found[job][0]:.1f}" if job in found else "" for job in jobs]
+                lines.append([law, str(m), str(n), *figures])
+    return markdown(["law", "positives", "negatives", *(f"AUC {area:g}" for area in AREAS)], lines)
+
+
+def resampled_table(found: dict[tuple[Any, ...], list[float]]) -> str:
+    """Return the coverage of bootstrap intervals with few positives."""
+    lines = []
+    for area in BOOTSTRAP_AREAS:
+        for m in FEW:
+            figures = found.get(("few rows, bootstrap", area, m, BOOTSTRAP_SAMPLES))
+            if figures is not None:
+                lines.append([f"{area:g}", str(m), str(BOOTSTRAP_OTHERS), *(f"{100 * value:.1f}" for value in figures)])
+    return markdown(["AUC", "positives", "negatives", *RESAMPLED], lines)
+
+
+def groups_table(found: dict[tuple[Any, ...], list[float]], n_samples: int) -> str:
+    """Return the coverage and the size of tests with groups."""
+    lines = []
+    for n_groups, size, shared, kind in GROUPS:
+        figures = found.get(("groups", n_groups, size, shared, kind, n_samples))
+        if figures is not None:
+            percent = [f"{100 * value:.1f}" for value in figures]
+            lines.append([f"{n_groups} of {size} rows, {kind} each", f"{shared:g}", *percent])
+    header = ["DeLong covers, groups", "rows", "bootstrap covers, groups", "rows", "test rejects, groups", "rows"]
+    return markdown(["groups", "shared", *header], lines)
+
+
 def table(cases: list[Case], found: dict[tuple[float, ...], list[float]], n_samples: int) -> str:
     """Return the shares of the cases in percent, with the numbers of rows in the region."""
     lines = []
@@ -119,10 +234,15 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="only write the cases that are there")
     args = parser.parse_args()
     n_samples = args.samples
-    jobs = [(*case, n_samples) for case in (*WINDOWS, *FLOORS, *CORNERS)]
+    jobs: list[tuple[Any, ...]] = [
+        *(("groups", *case, n_samples) for case in GROUPS),
+        *(("few rows", law, a, m, n, AUC_SAMPLES) for law in LAWS for m in FEW for n in OTHERS for a in AREAS),
+        *(("few rows, bootstrap", area, m, BOOTSTRAP_SAMPLES) for area in BOOTSTRAP_AREAS for m in FEW),
+        *((*case, n_samples) for case in (*WINDOWS, *FLOORS, *CORNERS)),
+    ]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the window contains")
-        found, seconds = kept("interval_coverage", jobs, (lambda *_: None) if args.report else shares)
+        found, seconds = kept("interval_coverage", jobs, (lambda *_: None) if args.report else work)
     intro = (
         f"`python -m benchmarks.metrics.interval_coverage --samples {n_samples}`: {n_samples} samples for DeLong's "
         f"interval and paired test, a quarter of them for the bootstrap ({N_RESAMPLES} resamples each); the standard "
@@ -133,11 +253,30 @@ def main() -> None:
         "so that DeLong's interval and test do not exist. Numbers of rows in a region are expected ones, between the "
         "points where the curve enters and leaves it."
     )
-    publish("interval_coverage", "Coverage of 95 % intervals of a partial AUC in narrow windows and corners", [
-        running_time(seconds), intro,
-        "## Below a false-positive rate", table(WINDOWS, found, n_samples),
-        "## Above a true-positive rate", table(FLOORS, found, n_samples),
-        "## In a corner", table(CORNERS, found, n_samples),
+    few_intro = (
+        f"Shares, in percent, of {AUC_SAMPLES} samples in which `delong_interval` covers the AUC; the standard error "
+        f"of 95 % is {100 * np.sqrt(0.05 * 0.95 / AUC_SAMPLES):.1f}. Negatives are standard normal and positives "
+        "normal with a standard deviation of 1 or 2, or both are exponential. With 5 positives and an AUC of 0.99, most "
+        "samples have all pairs in the right order; an interval of such a sample is [low, 1]."
+    )
+    resampled_intro = (
+        f"The same for `bootstrap_interval` in {BOOTSTRAP_SAMPLES} samples of normal scores with {N_RESAMPLES} "
+        f"resamples each, up to a false-positive rate of {BOOTSTRAP_LIMIT:g} for the last two measures; the standard "
+        f"error of 95 % is {100 * np.sqrt(0.05 * 0.95 / BOOTSTRAP_SAMPLES):.1f}."
+    )
+    groups_intro = (
+        f"Normal scores of which the rows of a group share the given part of the variance; {n_samples} samples, a "
+        "quarter of them for the bootstrap. `groups`: with `groups=`; `rows`: as if rows were independent."
+    )
+    publish("interval_coverage", "Coverage of 95 % intervals of the AUC and of partial AUCs", [
+        running_time(seconds),
+        "## AUC with few rows of a class", few_intro, few_rows_table(found),
+        "## Bootstrap with few positives", resampled_intro, resampled_table(found),
+        "## Groups of dependent rows", groups_intro, groups_table(found, n_samples),
+        "## Narrow windows and corners", intro,
+        "### Below a false-positive rate", table(WINDOWS, found, n_samples),
+        "### Above a true-positive rate", table(FLOORS, found, n_samples),
+        "### In a corner", table(CORNERS, found, n_samples),
     ])  # fmt: skip
 
 

@@ -69,10 +69,22 @@ def _text(label: Any) -> str:
 
 
 def class_scores(estimator: Any, X: Any, index: int) -> Array:
-    """Return scores for ``classes_[index]`` from ``decision_function`` or, if it does not exist, ``predict_proba``."""
+    """Return scores for ``classes_[index]`` from ``decision_function`` or, if it does not exist, ``predict_proba``.
+
+    NaN and infinite scores are an error: comparisons with NaN are false, so every threshold would seem to reject it.
+    """
     if hasattr(estimator, "decision_function"):
-        return towards(estimator.decision_function(X), index)
-    return towards(estimator.predict_proba(X), index)
+        name, scores = "decision_function", towards(estimator.decision_function(X), index)
+    else:
+        name, scores = "predict_proba", towards(estimator.predict_proba(X), index)
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if bad.size:
+        raise ValueError(
+            f"{name} of {type(estimator).__name__} must give finite scores; got {bad.size} NaN or infinite values in "
+            f"{scores.size} rows, the first is {scores[bad[0]]} in row {bad[0]}. Check the features of these rows and "
+            "how the estimator was fitted"
+        )
+    return scores
 
 
 def towards(response: NDArray[Any], index: int) -> Array:

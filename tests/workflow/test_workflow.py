@@ -135,16 +135,18 @@ def test_a_model_is_a_classifier_of_tables(made):
     _, model = made
     table = frame()
     found = predict(model, table, proba=True)
-    assert model.classes_.tolist() == ["ok", "fraud"]
+    assert model.classes_.tolist() == ["fraud", "ok"]
     assert model.pos_label == "fraud"
     assert (model.min_fpr, model.max_fpr, model.min_tpr) == (0.0, 0.1, 0.0)
     # Higher means positive, although "fraud" is the smaller label.
-    scores = model.decision_function(table)
+    scores = model.positive_scores(table)
     assert roc_auc_score(table["label"] == "fraud", scores) > 0.7
+    # scikit-learn expects the sign of the larger label.
+    assert np.array_equal(model.decision_function(table), -scores)
     assert np.array_equal(scores, found["score"])
     assert model.predict(table).tolist() == found["label"].tolist()
     assert np.array_equal(model.predict(table) == "fraud", scores > 0)
-    np.testing.assert_allclose(model.predict_proba(table), np.column_stack([1 - found.probability, found.probability]))
+    np.testing.assert_allclose(model.predict_proba(table), np.column_stack([found.probability, 1 - found.probability]))
     older = TableModel(model.model, {key: value for key, value in model.facts.items() if key != "calibration"})
     assert not hasattr(older, "predict_proba")
 

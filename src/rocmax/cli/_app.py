@@ -131,6 +131,9 @@ def fit(
     drop: Drop = None,
     id: Id = None,
     group: Group = None,
+    rate: Annotated[
+        str, typer.Option(help="With --group, what counts once in a limit on a rate: row (each row) or group.")
+    ] = "row",
     test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
     delimiter: Delimiter = None,
     decimal: Decimal = ".",
@@ -166,6 +169,7 @@ def fit(
             drop=drop or [],
             id=id or [],
             group=group,
+            rate=rate,
             test_size=test_size,
             delimiter=delimiter,
             decimal=decimal,
@@ -261,6 +265,8 @@ def evaluate(
     rows = result["rows"]
     counts = f"{rows['positive']} of class {result['positive']!r} (positive), {rows['negative']} others"
     say(f"{result['model']} on {name_of(data)}: {counts}")
+    if result["groups"] is not None:
+        say(f"the intervals are for {result['groups']} independent groups")
     show_table(
         ["measure", "value", "95 % interval"],
         [[title(name, value), f"{value['value']:.4f}", interval(value)] for name, value in result["measures"].items()],

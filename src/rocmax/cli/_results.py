@@ -21,12 +21,17 @@ def show_fit(fitted: Any, out: Path) -> None:
         _show_families(facts["families"])
     say(tuning_text(facts["tuning"]))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
-    say(f"{title(facts['measure'], result)}: {value}, on the held-out rows")
+    groups = facts.get("held_out_groups")
+    where = "the held-out rows" if groups is None else f"the held-out rows of {groups} groups"
+    say(f"{title(facts['measure'], result)}: {value}, on {where}")
     if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
         limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
         if facts["min_tpr"] > 0:
             limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
+        # Which rate it is matters only if there are groups.
+        limit += "" if groups is None else " among all rows" if facts["rate"] == "row" else " in the mean over groups"
         kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        kept += " for independent groups" if kept and groups is not None else ""
         rates = rates_text(facts["at_threshold"], facts["max_fpr"], facts["min_tpr"])
         say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
     say(f"model: {out}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn import get_config
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from rocmax._typing import Array
 
@@ -41,7 +42,7 @@ class WrappedClassifier:
         return result
 
     def get_metadata_routing(self) -> Any:
-        """Return the routing of metadata: parameters of ``fit`` go to the estimator.
+        """Return the routing of metadata: ``groups`` is for the choice of the threshold, all else for the estimator.
 
         Returns
         -------
@@ -49,7 +50,19 @@ class WrappedClassifier:
             The routing.
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        return MetadataRouter(owner=type(self).__name__).add(estimator=self.estimator, method_mapping=mapping)
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+
+def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, Any]:
+    """Return the parameters for the ``fit`` of the wrapped estimator, with the groups if it takes them."""
+    given = {name: value for name, value in params.items() if value is not None}
+    if get_config()["enable_metadata_routing"]:
+        passed = given if groups is None else {**given, "groups": groups}
+        result: dict[str, Any] = process_routing(wrapper, "fit", **passed).estimator.fit
+        return result
+    takes_groups = groups is not None and has_fit_parameter(wrapper.estimator, "groups")
+    return {**given, "groups": groups} if takes_groups else given
 
 
 def row_params(params: dict[str, Any], n_rows: int, rows: Any) -> dict[str, Any]:

@@ -6,9 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import logsumexp
 from scipy.stats import binom
 
 from rocmax._thresholds import above_order, at_fpr, at_tpr, below_order
+from rocmax._typing import Array
 from rocmax.estimators._held_out_threshold import HeldOutThreshold
 
 
@@ -23,9 +27,13 @@ class FPRThresholdClassifier(HeldOutThreshold):
     .. math:: P\bigl(\mathrm{FPR} > \text{max\_fpr}\bigr) \le
         \sum_{j=k}^{n} \binom{n}{j} (1 - \text{max\_fpr})^j\, \text{max\_fpr}^{\,n-j} \le \delta.
 
-    The bound is valid for every classifier and every distribution, provided that the held-out negatives have the same
-    distribution as new negatives and were not used for training. The probability refers to the random draw of the
-    held-out negatives.
+    The bound is valid for every classifier and every distribution, provided that the held-out negatives are
+    independent, have the same distribution as new negatives and were not used for training. The probability refers to
+    the random draw of the held-out negatives.
+
+    Rows of one customer, patient or device are not independent. With ``fit(X, y, groups=...)``, groups are held out as
+    a whole, and the guarantee requires independent groups instead of independent rows: the threshold is the lowest at
+    which a test of the groups rejects a rate above ``max_fpr``; see :ref:`the user guide <group-thresholds>`.
 
     Parameters
     ----------
@@ -48,6 +56,11 @@ class FPRThresholdClassifier(HeldOutThreshold):
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used. Used only if ``cv`` is a float.
+    rate : {"row", "group"}, default="row"
+        Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
+        groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
+        two agree if the rate does not depend on the size of the group. If group sizes are very different, a guarantee
+        for "row" requires many more groups, because it must allow for few large groups that differ from the others.
 
     Attributes
     ----------
@@ -58,8 +71,11 @@ class FPRThresholdClassifier(HeldOutThreshold):
         high values indicate the positive class, or the probability of the positive class.
     n_negatives_ : int
         Number of held-out negatives.
+    n_groups_ : int
+        Number of groups with held-out negatives; only if ``fit`` was given groups.
     violation_bound_ : float
         Bound on the probability that the false-positive rate is above ``max_fpr``; NaN without ``confidence``.
+        With groups, it is ``1 - confidence``.
     classes_ : ndarray of shape (2,)
         The classes.
     positive_class_ : object
@@ -73,6 +89,12 @@ class FPRThresholdClassifier(HeldOutThreshold):
     ----------
     X. Tong, Y. Feng and J. J. Li (2018). Neyman-Pearson classification algorithms and NP receiver operating
     characteristics. Science Advances 4, eaao1659.
+
+    I. Waudby-Smith and A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+    Statistical Society B 86, 1-27.
+
+    S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. I. Jordan (2021). Distribution-free, risk-controlling prediction
+    sets. Journal of the ACM 68(6), 43.
 
     Examples
     --------
@@ -95,6 +117,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
         cv: Any = 0.3,
         pos_label: Any = None,
         random_state: Any = None,
+        rate: str = "row",
     ) -> None:
         self.estimator = estimator
         self.max_fpr = max_fpr
@@ -102,8 +125,9 @@ class FPRThresholdClassifier(HeldOutThreshold):
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
+        self.rate = rate
 
-    def fit(self, X: Any, y: Any, **params: Any) -> FPRThresholdClassifier:
+    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> FPRThresholdClassifier:
         """Fit the estimator and choose the threshold.
 
         Parameters
@@ -112,6 +136,9 @@ class FPRThresholdClassifier(HeldOutThreshold):
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
+            They are passed on to an estimator whose ``fit`` takes ``groups``.
         **params : dict
             Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The false-positive rate of the
             threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
@@ -122,14 +149,22 @@ class FPRThresholdClassifier(HeldOutThreshold):
             The fitted estimator.
         """
         self._check_parameters("max_fpr")
-        scores, positive, weight = self._scored(X, y, params)
-        self.n_negatives_ = int(np.count_nonzero(~positive))
+        held_out = self._scored(X, y, groups, params)
+        scores, positive = held_out.scores, held_out.positive
+        members = ~positive
+        self.n_negatives_ = int(np.count_nonzero(members))
         self.violation_bound_ = math.nan
+        self._count_groups(held_out, members)
         if self.confidence is None:
-            self.threshold_ = at_fpr(scores, positive, weight, self.max_fpr)
+            self.threshold_ = at_fpr(scores, positive, self._weight(held_out, members), self.max_fpr)
+            return self
+        delta = 1 - self.confidence
+        if held_out.groups is None:
+            k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, delta)
         else:
-            k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, 1 - self.confidence)
-            self.threshold_ = above_order(scores, positive, k)
+            own = held_out.groups[members]
+            k, self.violation_bound_ = group_order(scores[members], own, self.max_fpr, delta, self.rate), delta
+        self.threshold_ = above_order(scores, positive, k)
         return self
 
 
@@ -147,9 +182,12 @@ class TPRThresholdClassifier(HeldOutThreshold):
 
     This is the rule of :class:`FPRThresholdClassifier` with the classes exchanged: the share of missed positives, the
     false-negative rate, is at most ``1 - min_tpr``. The bound is valid for every classifier and every distribution,
-    provided that the held-out positives have the same distribution as new positives and were not used for training.
-    The probability refers to the random draw of the held-out positives. Nothing is guaranteed for the number of false
-    alarms.
+    provided that the held-out positives are independent, have the same distribution as new positives and were not used
+    for training. The probability refers to the random draw of the held-out positives. Nothing is guaranteed for the
+    number of false alarms.
+
+    With ``fit(X, y, groups=...)``, the guarantee requires independent groups instead of independent rows, as in
+    :class:`FPRThresholdClassifier`.
 
     Parameters
     ----------
@@ -172,6 +210,11 @@ class TPRThresholdClassifier(HeldOutThreshold):
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used. Used only if ``cv`` is a float.
+    rate : {"row", "group"}, default="row"
+        Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
+        groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
+        two agree if the rate does not depend on the size of the group. If group sizes are very different, a guarantee
+        for "row" requires many more groups, because it must allow for few large groups that differ from the others.
 
     Attributes
     ----------
@@ -182,8 +225,11 @@ class TPRThresholdClassifier(HeldOutThreshold):
         high values indicate the positive class, or the probability of the positive class.
     n_positives_ : int
         Number of held-out positives.
+    n_groups_ : int
+        Number of groups with held-out positives; only if ``fit`` was given groups.
     violation_bound_ : float
         Bound on the probability that the true-positive rate is below ``min_tpr``; NaN without ``confidence``.
+        With groups, it is ``1 - confidence``.
     classes_ : ndarray of shape (2,)
         The classes.
     positive_class_ : object
@@ -197,6 +243,12 @@ class TPRThresholdClassifier(HeldOutThreshold):
     ----------
     X. Tong, Y. Feng and J. J. Li (2018). Neyman-Pearson classification algorithms and NP receiver operating
     characteristics. Science Advances 4, eaao1659.
+
+    I. Waudby-Smith and A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
+    Statistical Society B 86, 1-27.
+
+    S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. I. Jordan (2021). Distribution-free, risk-controlling prediction
+    sets. Journal of the ACM 68(6), 43.
 
     Examples
     --------
@@ -219,6 +271,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
         cv: Any = 0.3,
         pos_label: Any = None,
         random_state: Any = None,
+        rate: str = "row",
     ) -> None:
         self.estimator = estimator
         self.min_tpr = min_tpr
@@ -226,8 +279,9 @@ class TPRThresholdClassifier(HeldOutThreshold):
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
+        self.rate = rate
 
-    def fit(self, X: Any, y: Any, **params: Any) -> TPRThresholdClassifier:
+    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> TPRThresholdClassifier:
         """Fit the estimator and choose the threshold.
 
         Parameters
@@ -236,6 +290,9 @@ class TPRThresholdClassifier(HeldOutThreshold):
             Training rows, in any format that the estimator accepts.
         y : array-like of shape (n_samples,)
             Two classes, of any type.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
+            They are passed on to an estimator whose ``fit`` takes ``groups``.
         **params : dict
             Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The true-positive rate of the
             threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
@@ -246,16 +303,22 @@ class TPRThresholdClassifier(HeldOutThreshold):
             The fitted estimator.
         """
         self._check_parameters("min_tpr")
-        scores, positive, weight = self._scored(X, y, params)
+        held_out = self._scored(X, y, groups, params)
+        scores, positive = held_out.scores, held_out.positive
         self.n_positives_ = int(np.count_nonzero(positive))
         self.violation_bound_ = math.nan
+        self._count_groups(held_out, positive)
         if self.confidence is None:
-            self.threshold_ = at_tpr(scores, positive, weight, self.min_tpr)
+            self.threshold_ = at_tpr(scores, positive, self._weight(held_out, positive), self.min_tpr)
+            return self
+        max_rate, delta = 1 - self.min_tpr, 1 - self.confidence
+        if held_out.groups is None:
+            k, self.violation_bound_ = order_statistic(self.n_positives_, max_rate, delta, required_tpr=self.min_tpr)
         else:
-            k, self.violation_bound_ = order_statistic(
-                self.n_positives_, 1 - self.min_tpr, 1 - self.confidence, required_tpr=self.min_tpr
-            )
-            self.threshold_ = below_order(scores, positive, k)
+            own = held_out.groups[positive]
+            k = group_order(-scores[positive], own, max_rate, delta, self.rate, required_tpr=self.min_tpr)
+            self.violation_bound_ = delta
+        self.threshold_ = below_order(scores, positive, k)
         return self
 
 
@@ -267,10 +330,7 @@ def order_statistic(n_rows: int, max_rate: float, delta: float, required_tpr: fl
     """
     needed = math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
     if n_rows < needed:
-        if required_tpr is None:
-            limit, rows, change = f"a false-positive rate of at most {max_rate:g}", "negatives", "increase max_fpr"
-        else:
-            limit, rows, change = f"a true-positive rate of at least {required_tpr:g}", "positives", "decrease min_tpr"
+        limit, rows, change = _limit_text(max_rate, required_tpr)
         raise ValueError(
             f"{limit} with confidence {1 - delta:g} requires at least {needed} held-out {rows}; got {n_rows}. Use more "
             f"rows, hold out a larger fraction (cv), {change} or decrease confidence"
@@ -279,3 +339,134 @@ def order_statistic(n_rows: int, max_rate: float, delta: float, required_tpr: fl
     bounds = binom.sf(orders - 1, n_rows, 1 - max_rate)
     k = int(orders[np.flatnonzero(bounds <= delta * (1 + 1e-9))[0]])
     return k, float(bounds[k - 1])
+
+
+def _limit_text(max_rate: float, required_tpr: float | None) -> tuple[str, str, str]:
+    """Return a limit, the rows it is about, and how to make it easier to keep."""
+    if required_tpr is None:
+        return f"a false-positive rate of at most {max_rate:g}", "negatives", "increase max_fpr"
+    return f"a true-positive rate of at least {required_tpr:g}", "positives", "decrease min_tpr"
+
+
+def group_order(
+    risk: Array, groups: NDArray[np.intp], max_rate: float, delta: float, rate: str, required_tpr: float | None = None
+) -> int:
+    """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
+
+    The risk is the score of a negative, and the negated score of a positive. It is the smallest number at which the
+    evidence of :class:`GroupEvidence` against an error rate above the limit reaches ``1 / delta``. The evidence does
+    not decrease with the number, so the smallest is found by bisection, and a wrong threshold requires that the
+    evidence against a true hypothesis, the one at the threshold with exactly the limit, reaches ``1 / delta``.
+    """
+    _, group = np.unique(groups, return_inverse=True)
+    evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)
+    evidence.check(required_tpr)
+    order = np.argsort(risk, kind="stable")
+    low, high = 0, risk.size  # too few, and enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        errors = np.bincount(group[order[middle:]], minlength=evidence.n_groups)
+        low, high = (low, middle) if evidence.is_enough(errors) else (middle, high)
+    return high
+
+
+class GroupEvidence:
+    r"""Evidence from independent groups that an error rate is at most a limit.
+
+    With :math:`n_g` rows in group ``g`` and the share :math:`r_g` of errors among them, the evidence is the mean over a
+    few bets :math:`\kappa` of
+
+    .. math:: \frac{\prod_g (1 - c_g r_g)}{\max_p \prod_g (1 - c_g p_g)}, \qquad
+        c_g = \min\Bigl(1, \kappa \frac{n_g}{\bar n}\Bigr),
+
+    where :math:`\bar n = \sum_g n_g^2 / \sum_g n_g`, and the maximum is over all expected shares :math:`p_g` of errors
+    in the groups with :math:`\sum_g n_g p_g \ge \alpha \sum_g n_g`: over all ways in which the rate of all rows can be
+    above the limit :math:`\alpha`. Given the sizes, the numerator has the expectation
+    :math:`\prod_g (1 - c_g p_g)`, so the expectation of the evidence is at most 1 under the hypothesis that the rate is
+    above the limit, and it reaches :math:`1 / \delta` with probability at most :math:`\delta` (Markov). With
+    ``rate="group"``, all :math:`n_g` are 1 in these formulas.
+
+    Parameters
+    ----------
+    sizes : ndarray of int
+        Number of rows of each group, at least 1.
+    max_rate : float
+        Limit on the error rate.
+    delta : float
+        Allowed probability of a wrong decision.
+    rate : {"row", "group"}
+        Whether each row or each group counts once.
+    """
+
+    # Bets as multiples of the best one for groups whose rows all agree; the best bet is inversely proportional to the
+    # standard deviation of the shares, which is smaller if they do not. Steps of 2 lose at most 15 % of the logarithm.
+    BETS = (1.0, 2.0, 4.0)
+
+    def __init__(self, sizes: NDArray[np.intp], max_rate: float, delta: float, rate: str) -> None:
+        self.n_groups, self._sizes, self._max_rate, self._delta, self._rate = sizes.size, sizes, max_rate, delta, rate
+        rows = sizes.astype(np.float64) if rate == "row" else np.ones(sizes.size)
+        n_effective = rows.sum() ** 2 / (rows @ rows)
+        best = math.sqrt(2 * math.log(1 / delta) / (n_effective * max_rate * (1 - max_rate)))
+        bets = sorted({min(1.0, best * factor) for factor in self.BETS if factor**2 <= max(1.0, sizes.mean())})
+        # The largest group of equal ones has c = bet.
+        self._bets = np.minimum(1.0, np.outer(bets, rows * rows.sum() / (rows @ rows)))
+        self._worst = np.array([_log_worst(bet, rows, max_rate) for bet in self._bets])
+
+    def log_evidence(self, errors: NDArray[np.intp]) -> float:
+        """Return the logarithm of the evidence, given the number of errors in each group."""
+        with np.errstate(divide="ignore"):  # a group of errors only, and a bet of 1
+            logs = np.log1p(-self._bets * (errors / self._sizes)).sum(axis=1)
+        return float(logsumexp(logs - self._worst) - math.log(self._worst.size))
+
+    def is_enough(self, errors: NDArray[np.intp]) -> bool:
+        """Return whether the evidence allows the decision that the rate is at most the limit."""
+        return self.log_evidence(errors) >= math.log(1 / self._delta) * (1 - 1e-12)
+
+    def check(self, required_tpr: float | None) -> None:
+        """Raise ValueError if there are too few groups even without errors."""
+        if self.is_enough(np.zeros(self.n_groups, dtype=np.intp)):
+            return
+        limit, rows, change = _limit_text(self._max_rate, required_tpr)
+        exact = self._rate == "group" or np.ptp(self._sizes) == 0
+        per_group = "" if self._rate == "group" else ', use rate="group", which counts each group once'
+        raise ValueError(
+            f"{limit} with confidence {1 - self._delta:g} requires at least {'' if exact else 'about '}"
+            f"{self._needed():,} independent groups with held-out {rows}{'' if exact else ' of these sizes'}; got "
+            f"{self.n_groups}. Use more groups, hold out a larger fraction (cv), {change}, decrease confidence"
+            f"{per_group}"
+        )
+
+    def _needed(self) -> int:
+        """Return the number of groups, with sizes as here, that suffices without errors."""
+        low, high = self.n_groups, 2 * self.n_groups
+        while not self._suffice(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._suffice(middle) else (middle, high)
+        return high
+
+    def _suffice(self, n_groups: int) -> bool:
+        sizes = np.resize(self._sizes, n_groups)
+        evidence = GroupEvidence(sizes, self._max_rate, self._delta, self._rate)
+        return evidence.is_enough(np.zeros(n_groups, dtype=np.intp))
+
+
+def _log_worst(bets: Array, rows: Array, max_rate: float) -> float:
+    """Return the largest sum of ``log(1 - bet * p)`` over shares ``p`` whose mean over all rows is at least a rate.
+
+    The maximum is concave in ``p``; it is bounded from above by its Lagrange dual at every multiplier, and equals the
+    dual at the multiplier at which the mean is the rate.
+    """
+
+    def shares(log_multiplier: float) -> Array:
+        result: Array = np.clip(1 / bets - math.exp(-log_multiplier) / rows, 0.0, 1.0)
+        return result
+
+    def excess(log_multiplier: float) -> float:
+        return float(rows @ shares(log_multiplier) - max_rate * rows.sum())
+
+    # At the lower end all shares are 0, at the upper end all are at least the rate.
+    lowest, highest = math.log((bets / rows).min()), -math.log((1 - max_rate) * rows.min())
+    at = brentq(excess, lowest, highest + 1e-9)
+    return float(np.log1p(-bets * shares(at)).sum() + math.exp(at) * excess(at))

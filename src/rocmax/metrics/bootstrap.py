@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm, t
 
 from rocmax._typing import Array
-from rocmax.metrics.curve import Blocks, Curve
+from rocmax.metrics.curve import Blocks, Curve, group_numbers
 from rocmax.metrics.registry import Metric, MetricLike, find_metric
-from rocmax.metrics.resamples import paired_resamples, resamples
+from rocmax.metrics.resamples import cluster_resamples, n_independent, paired_resamples, resamples
 
 # A measure or its name, and its parameters.
 Named = tuple[MetricLike, dict[str, Any]]
@@ -44,13 +45,18 @@ def bootstrap_interval(
     random_state: int | np.random.Generator | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
+    groups: ArrayLike | None = None,
     **params: Any,
 ) -> tuple[float, float]:
-    """Confidence interval of a measure by the stratified percentile bootstrap.
+    r"""Confidence interval of a measure by the stratified percentile bootstrap.
 
     Each resample draws the positives with replacement from the positives, and the negatives from the negatives; the
-    number of rows of each class does not change. The ends of the interval are the ``(1 - confidence_level) / 2`` and
-    ``(1 + confidence_level) / 2`` quantiles of the measure over the resamples.
+    number of rows of each class does not change. The ends of the interval are quantiles of the measure over the
+    resamples: those at :math:`\Phi(\pm q \sqrt{n / (n - 1)})`, with ``n`` the number of rows of the smaller class and
+    ``q`` the ``(1 + confidence_level) / 2`` quantile of Student's distribution with ``n - 1`` degrees of freedom. With
+    many rows, these are the ``(1 - confidence_level) / 2`` and ``(1 + confidence_level) / 2`` quantiles.
+
+    With groups, whole groups are drawn: groups with positives only, with negatives only, and with both, separately.
 
     Parameters
     ----------
@@ -71,6 +77,9 @@ def bootstrap_interval(
         Number of copies of each row. See the notes.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent, and
+        are resampled instead of rows. None means independent rows.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -96,6 +105,11 @@ def bootstrap_interval(
     ----------
     B. Efron and R. J. Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, chapter 13.
 
+    T. C. Hesterberg (2015). What teachers should know about the bootstrap: resampling in the undergraduate statistics
+    curriculum. The American Statistician 69, 371-386 (the expanded percentile interval).
+
+    A. C. Davison and D. V. Hinkley (1997). Bootstrap Methods and their Application. Cambridge, section 3.8 (groups).
+
     Examples
     --------
     >>> from rocmax.metrics import bootstrap_interval
@@ -104,7 +118,7 @@ def bootstrap_interval(
     >>> 0 <= low < high <= 1
     True
     """
-    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
+    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
     options |= {"n_resamples": n_resamples, "confidence_level": confidence_level, "random_state": random_state}
     estimate = estimate_measures([(measure, params)], y_true, y_score, **options)[0]
     return estimate.low, estimate.high
@@ -121,13 +135,14 @@ def bootstrap_test(
     random_state: int | np.random.Generator | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
+    groups: ArrayLike | None = None,
     **params: Any,
 ) -> Comparison:
     r"""Compare two models on the same rows by the paired stratified bootstrap.
 
-    Rows are resampled within each class, and both models are evaluated on the same resamples. With :math:`d^*_r` the
-    difference of the measures in resample ``r`` of ``R``, the ends of the interval are percentiles of :math:`d^*`, and
-    the two-sided p-value is
+    Rows are resampled within each class, or groups as in :func:`bootstrap_interval`, and both models are evaluated on
+    the same resamples. With :math:`d^*_r` the difference of the measures in resample ``r`` of ``R``, the ends of the
+    interval are percentiles of :math:`d^*`, and the two-sided p-value is
 
     .. math:: \min\Bigl(1,\; 2\, \frac{1 + \min(\#\{d^*_r \le 0\}, \#\{d^*_r \ge 0\})}{R + 1}\Bigr),
 
@@ -154,6 +169,9 @@ def bootstrap_test(
         Number of copies of each row. See the notes of :func:`bootstrap_interval`.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent, and
+        are resampled instead of rows. None means independent rows.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -177,7 +195,7 @@ def bootstrap_test(
     >>> result.difference > result.low > 0 and result.pvalue < 0.01
     True
     """
-    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label}
+    options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
     options |= {"n_resamples": n_resamples, "confidence_level": confidence_level, "random_state": random_state}
     return compare_measures([(measure, params)], y_true, y_score, y_score_other, **options)[0]
 
@@ -192,6 +210,7 @@ def estimate_measures(
     random_state: int | np.random.Generator | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
+    groups: ArrayLike | None = None,
     watch: Callable[[Curve], None] | None = None,
 ) -> list[Estimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
@@ -201,18 +220,24 @@ def estimate_measures(
     """
     check_level(confidence_level)
     found = [find_metric(name, params) for name, params in measures]
-    blocks = found[0][0].blocks(y_true, y_score, sample_weight, pos_label)
+    rows = found[0][0].ranked(y_true, y_score, sample_weight, pos_label)
+    number = group_numbers(groups, sample_weight, y_true)
+    blocks = rows.blocks()
     values = [measure.from_curve(blocks.curve(), **filled) for measure, filled in found]
-    rng = np.random.default_rng(random_state)
-    curves = (redrawn.curve() for redrawn in resamples(blocks, _at_least_one(n_resamples), rng, _depth(found)))
+    rng, size = np.random.default_rng(random_state), _at_least_one(n_resamples)
+    if number is None:
+        redrawn = resamples(blocks, size, rng, _depth(found))
+    else:
+        redrawn = (models[0] for models in cluster_resamples([rows], number, size, rng, _depth(found)))
     drawn = []
-    for curve in curves:
+    for each in redrawn:
+        curve = each.curve()
         drawn.append([measure.from_curve(curve, **filled) for measure, filled in found])
         if watch is not None:
             watch(curve)
+    tail = tail_share(confidence_level, n_independent(rows.positive, rows.weight, number))
     return [
-        Estimate(float(value), *_middle(column, confidence_level))
-        for value, column in zip(values, np.array(drawn).T, strict=True)
+        Estimate(float(value), *_middle(column, tail)) for value, column in zip(values, np.array(drawn).T, strict=True)
     ]
 
 
@@ -227,6 +252,7 @@ def compare_measures(
     random_state: int | np.random.Generator | None = None,
     sample_weight: ArrayLike | None = None,
     pos_label: object = None,
+    groups: ArrayLike | None = None,
 ) -> list[Comparison]:
     """Compare two models by several measures, as :func:`bootstrap_test` does, all on the same resamples."""
     check_level(confidence_level)
@@ -240,10 +266,16 @@ def compare_measures(
         return [measure.from_curve(first, **filled) - measure.from_curve(second, **filled) for measure, filled in found]
 
     values = differences([model.blocks() for model in models])
-    pairs = paired_resamples(models, _at_least_one(n_resamples), rng, _depth(found))
+    number = group_numbers(groups, sample_weight, y_true)
+    size, depth = _at_least_one(n_resamples), _depth(found)
+    if number is None:
+        pairs = paired_resamples(models, size, rng, depth)
+    else:
+        pairs = cluster_resamples(models, number, size, rng, depth)
     drawn = np.array([differences(pair) for pair in pairs])
+    tail = (1 - confidence_level) / 2
     return [
-        Comparison(value, *_middle(column, confidence_level), _two_sided(column))
+        Comparison(value, *_middle(column, tail), _two_sided(column))
         for value, column in zip(values, drawn.T, strict=True)
     ]
 
@@ -264,8 +296,19 @@ def check_level(confidence_level: float) -> None:
         raise ValueError(f"confidence_level must be above 0 and below 1; got {confidence_level!r}")
 
 
-def _middle(values: Array, level: float) -> tuple[float, float]:
-    low, high = np.quantile(values, ((1 - level) / 2, (1 + level) / 2))
+def tail_share(level: float, n: float) -> float:
+    """Return the share of the resamples beyond each end of an interval, given the size of the smaller class.
+
+    The spread of the resamples is too small by the factor ``sqrt((n - 1) / n)``, and their quantiles, like those of the
+    normal distribution, do not allow for the error of the estimated spread.
+    """
+    if n <= 1:
+        return 0.0
+    return float(norm.cdf(t.ppf((1 - level) / 2, n - 1) * np.sqrt(n / (n - 1))))
+
+
+def _middle(values: Array, tail: float) -> tuple[float, float]:
+    low, high = np.quantile(values, (tail, 1 - tail))
     return float(low), float(high)
 
 

@@ -136,6 +136,24 @@ def label_blocks(
     return rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=one_class).blocks()
 
 
+def group_numbers(
+    groups: ArrayLike | None, sample_weight: ArrayLike | None, y_true: ArrayLike
+) -> NDArray[np.intp] | None:
+    """Return the groups of the rows with non-zero weight as integers from 0; None without groups."""
+    if groups is None:
+        return None
+    values, size = _column("groups", groups), np.asarray(y_true).size
+    if values.size != size:
+        raise ValueError(f"y_true and groups must have the same length; got {size} and {values.size}")
+    if any(value is None or value != value for value in values.tolist()):
+        raise ValueError("groups must have a group in each row; got missing values")
+    present = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
+    result = np.unique(values[present], return_inverse=True)[1].astype(np.intp)
+    if result.max(initial=0) == 0:
+        raise ValueError("groups must have at least two groups, which are independent of each other; got one")
+    return result
+
+
 def _present_rows(
     y_true: ArrayLike, values: NDArray[Any], name: str, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], Array]:

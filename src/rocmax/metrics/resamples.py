@@ -49,6 +49,39 @@ def paired_resamples(
         yield [Blocks(*classes) for classes in zip(negatives, positives, strict=True)]
 
 
+def cluster_resamples(
+    models: Sequence[RankedRows], groups: NDArray[np.intp], count: int, rng: np.random.Generator, depth: float = 1.0
+) -> Iterator[list[Blocks]]:
+    """Yield the blocks of several models of the same rows, with resampled groups of rows.
+
+    Groups with positives only, with negatives only, and with both are resampled separately. Thus every resample has
+    both classes, and groups of one row each are resampled as rows are.
+    """
+    positive, weight = models[0].positive, models[0].weight
+    places, sizes = [], []
+    for rows in models:
+        starts = group_starts(rows.blocks(), depth)
+        place = np.searchsorted(starts, rows.block, "right") - 1
+        places.append(place + starts.size * positive)
+        sizes.append(starts.size)
+    kinds = np.bincount(groups, positive) > 0, np.bincount(groups, ~positive) > 0
+    strata = [np.flatnonzero(one & two) for one, two in (kinds, (~kinds[0], kinds[1]), (kinds[0], ~kinds[1]))]
+    times = np.zeros(kinds[0].size)
+    for _ in range(count):
+        for members in strata:
+            times[members] = np.bincount(rng.integers(max(1, members.size), size=members.size), minlength=members.size)
+        drawn = weight * times[groups]
+        sums = [np.bincount(place, drawn, 2 * size) for place, size in zip(places, sizes, strict=True)]
+        yield [Blocks(total[:size], total[size:]) for total, size in zip(sums, sizes, strict=True)]
+
+
+def n_independent(positive: NDArray[np.bool_], weight: Array, groups: NDArray[np.intp] | None) -> float:
+    """Return the number of independent rows, or groups, of the class that has fewer."""
+    if groups is None:
+        return float(min(weight[positive].sum(), weight[~positive].sum()))
+    return float(min(np.unique(groups[members]).size for members in (positive, ~positive)))
+
+
 def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
     r"""Return the first block of each group of neighbouring blocks; blocks are not grouped up to ``N_EXACT`` blocks.
 

@@ -72,6 +72,7 @@ class CallableReport(ModuleType):
         max_fpr: float | None = None,
         min_tpr: float | None = None,
         random_state: int = 0,
+        groups: Any = None,
     ) -> str:
         """Return the HTML report of a fitted classifier of rocmax, scikit-learn, LightGBM or XGBoost on test rows.
 
@@ -100,6 +101,9 @@ class CallableReport(ModuleType):
             one, otherwise 0.
         random_state : int, default=0
             Seed of the resamples of confidence intervals.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent.
+            None means independent rows.
 
         Returns
         -------
@@ -127,6 +131,7 @@ class CallableReport(ModuleType):
             max_fpr=max_fpr,
             min_tpr=min_tpr,
             random_state=random_state,
+            groups=groups,
         )
 
 

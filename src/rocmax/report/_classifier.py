@@ -15,6 +15,7 @@ from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_window
 from rocmax.estimators.base import MeasureMixin
+from rocmax.metrics.curve import group_numbers
 from rocmax.report._content import Feature, ReportModel, TestData
 
 N_FEATURES = 15
@@ -32,6 +33,7 @@ def report_classifier(
     max_fpr: float | None = None,
     min_tpr: float | None = None,
     random_state: int = 0,
+    groups: Any = None,
 ) -> str:
     """Return the report of fitted classifiers; the parameters are those of :class:`rocmax.report.CallableReport`."""
     need("jinja2")
@@ -58,6 +60,7 @@ def report_classifier(
         random_state,
         negative_label=str(classes[1 - index]),
         min_tpr=floor,
+        groups=group_numbers(groups, None, y),
     )
     page = render(entries, data)
     if out is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,10 @@ class Change:
 
 @dataclass(frozen=True)
 class TestData:
-    """Test rows: classes, the range of rates, a summary of the columns, segments and changes since training."""
+    """Test rows: classes, the range of rates, a summary of the columns, segments and changes since training.
+
+    Rows of one of the ``groups`` may depend on each other; None if all rows are independent.
+    """
 
     source: str
     positive: NDArray[np.bool_]
@@ -80,6 +84,7 @@ class TestData:
     segment_column: str | None = None
     segments: list[Segment] = field(default_factory=list)
     changes: list[Change] | None = None
+    groups: NDArray[Any] | None = None
 
     __test__ = False  # not a test class of pytest
 

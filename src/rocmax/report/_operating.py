@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rocmax._typing import Array
 from rocmax.report._content import RankedModel, TestData
@@ -73,12 +74,27 @@ def negative_name(data: TestData) -> str:
     return data.negative_label or f"not {data.positive_label}"
 
 
-def wilson(count: int, total: int) -> tuple[float, float]:
+def wilson(count: float, total: float) -> tuple[float, float]:
     """Return Wilson's 95 % confidence interval of a proportion."""
     share, scale = count / total, 1 + Z95**2 / total
     center = (share + Z95**2 / (2 * total)) / scale
     half = Z95 / scale * np.sqrt(share * (1 - share) / total + Z95**2 / (4 * total**2))
     return max(0.0, float(center - half)), min(1.0, float(center + half))
+
+
+def worth_rows(hits: NDArray[np.bool_], groups: NDArray[Any]) -> float:
+    """Return the number of independent rows whose share of hits varies as much as that of these rows.
+
+    It is the number of rows divided by the ratio of the variance of the share over groups and over rows, the design
+    effect, and the number of groups if no or all rows are hits, which say nothing of that variance.
+    """
+    number = np.unique(groups, return_inverse=True)[1]
+    n_groups, share = int(number.max()) + 1, float(hits.mean())
+    if share in (0.0, 1.0) or n_groups < 2:
+        return float(n_groups)
+    deviations = np.bincount(number, hits - share)
+    by_groups = n_groups / (n_groups - 1) * float(deviations @ deviations)
+    return hits.size / max(1.0, by_groups / (hits.size * share * (1 - share)))
 
 
 def _short(rate: float, digits: int) -> str:

@@ -12,12 +12,12 @@ from scipy.stats import binomtest
 from rocmax import metrics
 from rocmax._typing import Array
 from rocmax.measures import Measure, find_measure
-from rocmax.metrics.bootstrap import compare_measures, estimate_measures
+from rocmax.metrics.bootstrap import compare_measures
 from rocmax.metrics.curve import Curve
-from rocmax.metrics.delong import holds_enough
+from rocmax.metrics.delong import estimate_with_delong, holds_enough
 from rocmax.report._axes import Axes
 from rocmax.report._content import Feature, ReportModel, TestData
-from rocmax.report._operating import wilson
+from rocmax.report._operating import wilson, worth_rows
 
 N_RESAMPLES = 1000
 N_BINS = 40
@@ -29,8 +29,8 @@ TAIL = 0.001
 def measures(model: ReportModel, data: TestData, watch: Callable[[Curve], None] | None = None) -> list[dict[str, Any]]:
     """Return the measures of a model with confidence intervals; ``watch`` is called with the curve of each resample."""
     chosen = [find_measure("roc_auc"), *_range_measures(data), find_measure("break_even_point")]
-    options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
-    found = estimate_measures(
+    options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed, "groups": data.groups}
+    found = estimate_with_delong(
         [(measure, {}) for measure in chosen], data.positive, model.scores, watch=watch, **options
     )
     return [{"title": measure.title, **estimate._asdict()} for measure, estimate in zip(chosen, found, strict=True)]
@@ -41,12 +41,12 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
     found = []
     for other in models[1:]:
         pair = data.positive, models[0].scores, other.scores
-        results = [("AUC, DeLong", metrics.delong_test(*pair))]
+        results = [("AUC, DeLong", metrics.delong_test(*pair, groups=data.groups))]
         chosen = _range_measures(data)
         if chosen:
             if (result := _delong(pair, data)) is not None:
                 results.append((f"{chosen[0].title}, DeLong", result))
-            options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed}
+            options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed, "groups": data.groups}
             tested = compare_measures([(measure, {}) for measure in chosen], *pair, **options)
             results += [(f"{m.title}, bootstrap", test) for m, test in zip(chosen, tested, strict=True)]
         found += [{"pair": f"{models[0].name} - {other.name}", "what": what, "result": r} for what, r in results]
@@ -63,15 +63,15 @@ def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
     ):
         if limit is None:
             continue
-        interval = binomtest(count, total).proportion_ci(0.95, method="exact")
+        interval = _rate_interval(model.predicted, data.positive if required else ~data.positive, data)
         found.append(
             {
                 "name": model.name,
                 "limit": f"{'TPR >=' if required else 'FPR <='} {100 * limit:.4g} %",
                 "fpr": fp / data.n_negative,
                 "tpr": tp / data.n_positive,
-                "low": float(interval.low),
-                "high": float(interval.high),
+                "low": interval[0],
+                "high": interval[1],
                 "verdict": _against_limit(count / total, interval, limit, required),
             }
         )
@@ -123,8 +123,8 @@ def by_segment(models: list[ReportModel], data: TestData) -> list[dict[str, Any]
         rates = [
             {
                 "name": model.name,
-                "tpr": _rate(model.predicted, positives),
-                "fpr": _rate(model.predicted, negatives),
+                "tpr": _rate(model.predicted, positives, data),
+                "fpr": _rate(model.predicted, negatives, data),
             }
             for model in models
         ]
@@ -156,7 +156,7 @@ def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
     limits = {"min_fpr": data.window[0], "max_fpr": data.window[1], "min_tpr": data.min_tpr}
     if not all(holds_enough(pair[0], scores, **limits) for scores in pair[1:]):
         return None
-    return metrics.delong_test(*pair, **limits)
+    return metrics.delong_test(*pair, **limits, groups=data.groups)
 
 
 def _against_limit(rate: float, interval: Any, limit: float, required: bool) -> str:
@@ -164,7 +164,7 @@ def _against_limit(rate: float, interval: Any, limit: float, required: bool) -> 
     if rate >= limit if required else rate <= limit:
         return "within the limit"
     wrong = "below the limit" if required else "above the limit"
-    sure = interval.high < limit if required else interval.low > limit
+    sure = interval[1] < limit if required else interval[0] > limit
     return wrong if sure else f"{wrong}, but not significantly"
 
 
@@ -193,10 +193,21 @@ def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, A
     return {**axes.frame(), "marks": marks, "guess": guess}
 
 
-def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_]) -> dict[str, float] | None:
+def _rate_interval(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> tuple[float, float]:
+    """Return the exact confidence interval of a rate, or an approximate one if rows of a group are not independent."""
+    hits = predicted[rows]
+    if data.groups is not None:
+        size = worth_rows(hits, data.groups[rows])
+        return wilson(float(hits.mean()) * size, size)
+    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> dict[str, float] | None:
     total = int(np.count_nonzero(rows))
     if total == 0:
         return None
     count = int(np.count_nonzero(predicted & rows))
-    low, high = wilson(count, total)
+    size = total if data.groups is None else worth_rows(predicted[rows], data.groups[rows])
+    low, high = wilson(count / total * size, size)
     return {"rate": count / total, "low": low, "high": high}

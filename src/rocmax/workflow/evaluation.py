@@ -12,10 +12,10 @@ from rocmax._typing import Array, Bools
 from rocmax.data import DataError
 from rocmax.metrics.registry import METRICS
 from rocmax.workflow.evidence import corner_notes, row_notes
-from rocmax.workflow.measuring import all_measured, window_measure_names
+from rocmax.workflow.measuring import all_measured, usable_groups, window_measure_names
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, model_features, need_tables, table_source
+from rocmax.workflow.tables import feature_options, group_values, model_features, need_tables, table_source
 from rocmax.workflow.target import Target, known_target
 
 
@@ -27,6 +27,7 @@ class Scored(NamedTuple):
     scores: Array
     predicted: Bools
     X: Any
+    groups: Any = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Evaluation:
         Whether each row is of the positive class.
     notes : list of str
         Results that the rows cannot support.
+    groups : int or None
+        Number of groups whose rows depend on each other, so that intervals resample groups; None if rows are taken as
+        independent: the model has no group column, or the table does not have it.
     """
 
     model: str
@@ -62,10 +66,12 @@ class Evaluation:
     scores: Array
     is_positive: Bools
     notes: list[str] = field(default_factory=list)
+    groups: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the arrays as plain values, for example for JSON."""
-        return {name: getattr(self, name) for name in ("model", "positive", "rows", "measures", "threshold", "notes")}
+        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups")
+        return {name: getattr(self, name) for name in names}
 
 
 def evaluate(
@@ -126,25 +132,32 @@ def score_table(
             advice = Message(f"pass the column with the labels of {source.name}: ", Parameter("target", ...))
             raise DataError(advice)
         options["target"] = target
+    group = facts.get("group")
+    if group is not None and group in (source.columns or ()) and group not in options["types"]:
+        options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
+    else:
+        group = None
     X, y = source.read(**options, max_bytes=max_bytes)
+    groups = None if group is None else group_values(source.name, X[group])
     X = model_features(facts, X)
     name = f"column {target!r}" if target else "the target"
     labels = known_target(y, facts["positive"], facts["negative"], name)
     predicted = fitted.model.predict(X) == facts["positive"]
-    return Scored(fitted, labels, positive_scores(fitted.model, X, facts["positive"]), predicted, X)
+    return Scored(fitted, labels, positive_scores(fitted.model, X, facts["positive"]), predicted, X, groups)
 
 
 def _evaluation(scored: Scored) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     names = _measure_names(facts)
-    notes = row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
+    groups, notes = usable_groups(scored.groups, positive)
+    notes += row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
         rows={"positive": n_positive, "negative": n_negative},
-        measures=all_measured(names, facts, positive, scored.scores),
+        measures=all_measured(names, facts, positive, scored.scores, groups),
         threshold={
             "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
             "min_tpr": facts.get("min_tpr") or None,
@@ -157,6 +170,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         scores=scored.scores,
         is_positive=positive,
         notes=notes + corner_notes(positive, scored.scores, facts, "rows"),
+        groups=None if groups is None else int(np.unique(groups).size),
     )
 
 

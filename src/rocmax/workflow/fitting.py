@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import StratifiedGroupKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
@@ -19,11 +19,12 @@ from rocmax._progress import Listener, listening, stage
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
-from rocmax.estimators.threshold import order_statistic
+from rocmax.estimators._splits import split_groups
+from rocmax.estimators.threshold import GroupEvidence, order_statistic
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
-from rocmax.workflow.measuring import measured
+from rocmax.workflow.measuring import measured, usable_groups
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
 from rocmax.workflow.settings import FitSettings, check_fit
 from rocmax.workflow.shift import Shares, known_levels
@@ -61,6 +62,7 @@ def fit_table(
     drop: str | Sequence[str] = (),
     id: str | Sequence[str] = (),
     group: str | None = None,
+    rate: str = "row",
     test_size: float = 0.25,
     delimiter: str | None = None,
     decimal: str = ".",
@@ -131,7 +133,11 @@ def fit_table(
     id : str or sequence of str, default=()
         Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+        A column; rows with the same value in it stay on one side of every split. The guarantee of ``confidence`` and
+        the confidence intervals then require independent groups, not independent rows.
+    rate : {"row", "group"}, default="row"
+        Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
+        each, as in :class:`rocmax.FPRThresholdClassifier`.
     test_size : float, default=0.25
         Fraction of the rows that is held out.
     delimiter : str, default=None
@@ -198,6 +204,8 @@ def fit_table(
         test_size=test_size,
         random_state=random_state,
         tune=tune,
+        rate=rate,
+        group=group,
     )
     need_tables()
     need_package(model)
@@ -252,8 +260,9 @@ def evaluated(
     facts = make_facts(training, settings, target, fitted)
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
-    facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
-    found = corner_notes(is_positive, scores, facts)
+    groups, found = usable_groups(_rows(training.groups, fitted.test), is_positive)
+    facts["held_out"] = measured(settings.measure, facts, is_positive, scores, groups)
+    found += corner_notes(is_positive, scores, facts)
     for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
@@ -281,7 +290,7 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     """Fit a model on the training rows and choose the threshold on the held-out rows; ``parts`` are these rows."""
     labels, positive = training.target.labels, training.target.positive
     train, test = split_rows(training, settings) if parts is None else parts
-    check_enough(training.target.is_positive[test], settings)
+    check_enough(training.target.is_positive[test], settings, _rows(training.groups, test))
     start = perf_counter()
     tuned = TunedPipeline(
         settings.model,
@@ -293,8 +302,7 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
         seed=settings.seed,
         min_tpr=settings.min_tpr,
     )
-    groups = None if training.groups is None else training.groups[train]
-    tuned.fit(_safe_indexing(training.X, train), labels[train], groups)
+    tuned.fit(_safe_indexing(training.X, train), labels[train], _rows(training.groups, train))
     model = with_threshold(tuned.pipeline_, training, settings, test)
     return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
 
@@ -305,6 +313,7 @@ def with_threshold(pipeline: Any, training: Training, settings: FitSettings, tes
         "confidence": settings.confidence,
         "cv": "prefit",
         "pos_label": training.target.positive,
+        "rate": settings.rate,
     }
     if settings.min_tpr > 0:
         model: Any = TPRThresholdClassifier(pipeline, settings.min_tpr, **options)
@@ -312,15 +321,26 @@ def with_threshold(pipeline: Any, training: Training, settings: FitSettings, tes
         model = FPRThresholdClassifier(pipeline, settings.window[1], **options)
     else:
         return pipeline
-    return model.fit(_safe_indexing(training.X, test), training.target.labels[test])
+    groups = _rows(training.groups, test)
+    return model.fit(_safe_indexing(training.X, test), training.target.labels[test], groups=groups)
 
 
-def check_enough(positive: Bools, settings: FitSettings) -> None:
-    """Raise the error about too few held-out rows for a guarantee, before the expensive fit."""
+def _rows(groups: Any, rows: Index) -> Any:
+    """Return the groups of some rows; None without groups."""
+    return None if groups is None else groups[rows]
+
+
+def check_enough(positive: Bools, settings: FitSettings, groups: Any = None) -> None:
+    """Raise the error about too few held-out rows or groups for a guarantee, before the expensive fit."""
     if settings.confidence is None:
         return
     delta, n_positive = 1 - settings.confidence, int(positive.sum())
-    if settings.min_tpr > 0:
+    if groups is not None:
+        floor = settings.min_tpr or None
+        max_rate = settings.window[1] if floor is None else 1 - floor
+        sizes = np.unique(groups[positive == (floor is not None)], return_counts=True)[1]
+        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor)
+    elif settings.min_tpr > 0:
         order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr)
     else:
         order_statistic(positive.size - n_positive, settings.window[1], delta)
@@ -343,6 +363,8 @@ def make_facts(training: Training, settings: FitSettings, target: str | None, fi
         "parsed": training.parsed,
         "dates": training.dates,
         "ids": training.ids,
+        "group": training.group,
+        "rate": settings.rate,
         "min_fpr": settings.window[0],
         "max_fpr": settings.window[1],
         "min_tpr": settings.min_tpr,
@@ -358,6 +380,7 @@ def make_facts(training: Training, settings: FitSettings, target: str | None, fi
         "tuning": fitted.tuning,
         "seed": settings.seed,
         "rows": {"train": int(training.target.labels.size - test.size), "held out": int(test.size)},
+        "held_out_groups": None if training.groups is None else int(np.unique(training.groups[test]).size),
         "classes": {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive},
         "versions": {"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
         "fitted": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -376,10 +399,7 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
             np.arange(positive.size), test_size=settings.test_size, stratify=positive, random_state=settings.seed
         )
         return train, test
-    folds = max(2, round(1 / settings.test_size))
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=settings.seed)
-    train, test = next(splitter.split(positive, positive, training.groups))
-    for part in (train, test):
-        if positive[part].all() or not positive[part].any():
-            raise DataError("both the training and the held-out rows must have both classes; there are too few groups")
-    return train, test
+    try:
+        return split_groups(positive, training.groups, settings.test_size, settings.seed)
+    except ValueError as error:
+        raise DataError(str(error)) from None

@@ -19,6 +19,7 @@ from rocmax.report import Change, Feature, ReportModel, Segment, TestData, rende
 from rocmax.workflow.calibration import probabilities
 from rocmax.workflow.evaluation import Scored, score_table
 from rocmax.workflow.families import family_text
+from rocmax.workflow.measuring import usable_groups
 from rocmax.workflow.shift import TITLES, Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import need_tables
@@ -110,6 +111,7 @@ def write_report(
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
             changes=_changes(first),
+            groups=usable_groups(first.groups, first.target.is_positive)[0],
         ),
     )
     write_file(out, page.encode())

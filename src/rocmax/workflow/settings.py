@@ -16,6 +16,8 @@ from rocmax.workflow.models import MODELS
 # With both limits, the two-way partial AUC is the partial AUC.
 TWO_WAY = "two_way_partial_auc"
 MEASURES = (*window_measure_names(), TWO_WAY)
+# What the limit of a threshold counts once if there are groups.
+RATES = ("row", "group")
 LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
 
@@ -31,6 +33,7 @@ class FitSettings:
     seed: int
     tune: bool = True
     min_tpr: float = 0.0
+    rate: str = "row"
 
 
 def check_fit(
@@ -44,6 +47,8 @@ def check_fit(
     test_size: float,
     random_state: int,
     tune: bool,
+    rate: str = "row",
+    group: str | None = None,
 ) -> FitSettings:
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
     window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
@@ -54,10 +59,13 @@ def check_fit(
         if max_fpr == 1.0 and floor == 0.0:
             limits = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
             raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *limits))
+    check_choice("rate", rate, RATES)
+    if rate == "group" and group is None:
+        raise ParameterError(Message(Parameter("rate", rate), " requires groups: ", Parameter("group", ...)))
     needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
     _check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
     check_seed(random_state)
-    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune), floor)
+    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune), floor, rate)
 
 
 def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:

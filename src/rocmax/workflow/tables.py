@@ -61,7 +61,7 @@ class Training:
 
     ``kinds`` is the kind of each feature, or None for a sparse matrix; ``plan`` describes the columns of the table.
     ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, and ``ids`` columns that are
-    carried to the output.
+    carried to the output. ``group`` is the column of the groups.
     """
 
     X: Any
@@ -74,6 +74,7 @@ class Training:
     dates: dict[str, dict[str, Any]] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
     reading: Reading = field(default_factory=Reading)
+    group: str | None = None
 
 
 def need_tables() -> None:
@@ -123,7 +124,7 @@ def read_training(
     return Training(
         frame,
         make_target(y, positive, f"column {target!r}"),
-        None if group is None else _groups(source.name, X[group]),
+        None if group is None else group_values(source.name, X[group]),
         kinds,
         notes,
         [*planned.columns, *not_read(declared, group)],
@@ -131,6 +132,7 @@ def read_training(
         dates,
         list(declared.id),
         reading,
+        group,
     )
 
 
@@ -229,7 +231,8 @@ def model_features(facts: dict[str, Any], X: Any) -> Any:
     return pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)[list(facts["features"])]
 
 
-def _groups(table: str, column: Any) -> NDArray[Any]:
+def group_values(table: str, column: Any) -> NDArray[Any]:
+    """Return the group of each row as text; raise DataError if a row has none."""
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise DataError(
