@@ -14,6 +14,7 @@ from rocmax._response import class_scores, direction
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_window
+from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.base import MeasureMixin
 from rocmax.report._content import Feature, ReportModel, TestData
 
@@ -96,7 +97,16 @@ def _entry(name: str, model: Any, X: Any, positive: Any) -> ReportModel:
         features,
         feature_value=kind,
         probabilities=probabilities,
+        **_promised(model, positive),
     )
+
+
+def _promised(model: Any, positive: Any) -> dict[str, float]:
+    """Return the limit that the threshold of a model was chosen for, if there is one."""
+    final = _final(model)
+    limits = {FPRThresholdClassifier: "max_fpr", TPRThresholdClassifier: "min_tpr"}
+    name = limits.get(type(final))
+    return {} if name is None or final.positive_class_ != positive else {name: float(getattr(final, name))}
 
 
 def _final(model: Any) -> Any:
