@@ -19,7 +19,7 @@ from rocmax.backends.onnx import export_file, to_onnx
 from rocmax.workflow import fit_table, predict
 from rocmax.workflow.dates import date_features
 from rocmax.workflow.fitting import fit_rows, make_facts
-from rocmax.workflow.models import positive_scores
+from rocmax.workflow.models import MODELS, PACKAGES, positive_scores
 from rocmax.workflow.preprocessing import column_kinds
 from rocmax.workflow.settings import FitSettings
 from rocmax.workflow.tables import Training
@@ -180,6 +180,17 @@ def test_the_graph_gives_what_predict_gives(messy_model, tmp_path):
     np.testing.assert_allclose(scores, expected["score"], rtol=1e-9, atol=1e-9)
     assert labels.tolist() == expected["label"].tolist()
     assert set(labels) == {"yes", "no"}
+
+
+@pytest.mark.parametrize("name", MODELS[1:])
+def test_every_model_of_fit_is_exported(name):
+    if name in PACKAGES:
+        pytest.importorskip(PACKAGES[name])
+    table = payments(400).drop(columns=["customer", "since"])
+    model = fit_table(table, target="label", positive="fraud", model=name, tune=False)
+    session = onnxruntime.InferenceSession(to_onnx(model.model, model.facts).SerializeToString())
+    inputs = feed(table, model.facts["features"])
+    assert session.run(["label"], inputs)[0].tolist() == predict(model, table)["label"].tolist()
 
 
 def test_rows_that_predict_refuses_have_no_score_and_no_label(messy_model):

@@ -97,16 +97,15 @@ def _entry(name: str, model: Any, X: Any, positive: Any) -> ReportModel:
         features,
         feature_value=kind,
         probabilities=probabilities,
-        **_promised(model, positive),
+        max_fpr=_promised(model, positive, FPRThresholdClassifier, "max_fpr"),
+        min_tpr=_promised(model, positive, TPRThresholdClassifier, "min_tpr"),
     )
 
 
-def _promised(model: Any, positive: Any) -> dict[str, float]:
-    """Return the limit that the threshold of a model was chosen for, if there is one."""
+def _promised(model: Any, positive: Any, kind: Any, limit: str) -> float | None:
+    """Return the limit that the threshold of a model was chosen for, if the model is of the kind that has it."""
     final = _final(model)
-    limits = {FPRThresholdClassifier: "max_fpr", TPRThresholdClassifier: "min_tpr"}
-    name = limits.get(type(final))
-    return {} if name is None or final.positive_class_ != positive else {name: float(getattr(final, name))}
+    return float(getattr(final, limit)) if isinstance(final, kind) and final.positive_class_ == positive else None
 
 
 def _final(model: Any) -> Any:
