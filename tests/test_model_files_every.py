@@ -16,6 +16,7 @@ from sklearn.base import clone
 import rocmax
 import rocmax.model_io
 from helpers.every_estimator import DENSE_ONLY, MODELS, STREAMS, output, rows
+from helpers.model_files import sealed, zipped
 from rocmax.model_io import FORMAT
 
 KINDS = {"dense": np.asarray, "csr_matrix": sparse.csr_matrix, "csr_array": sparse.csr_array}
@@ -73,9 +74,7 @@ def test_a_precomputed_kernel_from_sparse_rows(tmp_path):
 
 def write_archive(path, content):
     header = {"format": FORMAT, "rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "about": {}}
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("rocmax.json", json.dumps(header))
-        archive.writestr("model.skops", content)
+    path.write_bytes(zipped(sealed(header, content)))
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy"])

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import rocmax
+from helpers.model_files import sealed, zipped
 from helpers.tables import payments
 from rocmax import (
     AUCClassifier,
@@ -23,7 +24,7 @@ from rocmax import (
     PartialAUCClassifier,
     TPRThresholdClassifier,
 )
-from rocmax.model_io import ModelFileError, load_with_facts
+from rocmax.model_io import FORMAT, ModelFileError, load_with_facts
 from rocmax.workflow.models import make_model
 from rocmax.workflow.preprocessing import column_kinds
 
@@ -95,15 +96,13 @@ def test_a_value_that_skops_cannot_write_is_named(tmp_path):
 
 def packed(path, content, **header):
     described = {
-        "format": 2,
+        "format": FORMAT,
         "rocmax": "0.1.0",
         "scikit-learn": __import__("sklearn").__version__,
         "about": {},
         **header,
     }
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("rocmax.json", json.dumps(described))
-        archive.writestr("model.skops", content)
+    path.write_bytes(zipped(sealed(described, content), zipfile.ZIP_STORED))
     return path
 
 
@@ -178,8 +177,8 @@ def test_every_truncation_is_refused(tmp_path):
 def test_other_versions(tmp_path):
     X, y = rows()
     content = skops.io.dumps(AUCClassifier().fit(X, y))
-    with pytest.raises(ModelFileError, match=r"saved by rocmax 9\.0 in file format 3; rocmax .* reads format 2"):
-        rocmax.load(packed(tmp_path / "m.rocmax", content, format=3, rocmax="9.0"))
+    with pytest.raises(ModelFileError, match=r"saved by rocmax 9\.0 in file format 9; rocmax .* reads formats 2 and 3"):
+        rocmax.load(packed(tmp_path / "m.rocmax", content, format=9, rocmax="9.0"))
     path = packed(tmp_path / "m.rocmax", content, **{"scikit-learn": "1.2.0"})
     with pytest.warns(UserWarning, match=r"saved with scikit-learn 1\.2\.0"):
         rocmax.load(path)

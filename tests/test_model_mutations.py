@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -13,10 +14,13 @@ import pytest
 import scipy.sparse
 
 import rocmax
-from helpers.model_files import odd_edit, rewrite, unzipped, zipped
+from helpers.commands import run
+from helpers.model_files import nodes, odd_edit, rewrite, unzipped, zipped
+from helpers.tables import payments
 from rocmax import _decompression as _unpack
 from rocmax._decompression import unpack_limit
 from rocmax.model_io import ModelFileError, load_with_facts
+from rocmax.workflow import fit_table, load_model
 
 
 def rows():
@@ -114,6 +118,87 @@ def test_a_changed_model_does_not_fit_its_checksum(saved, tmp_path):
     (tmp_path / "m.rocmax").write_bytes(zipped({**members, "model.skops": zipped(inner)}))
     with pytest.raises(ModelFileError, match="was modified after it was saved: its checksum does not match"):
         rocmax.load(tmp_path / "m.rocmax")
+
+
+@pytest.fixture(scope="module")
+def of_table(tmp_path_factory):
+    """A model of a table, whose header has the classes, the limits and the columns."""
+    path = tmp_path_factory.mktemp("table") / "m.rocmax"
+    options = {"target": "label", "positive": "fraud", "max_fpr": 0.2, "model": "linear", "tune": False}
+    fit_table(payments(400)[["amount", "age", "country", "label"]], **options).save(path)
+    return path
+
+
+def with_header(path, out, change):
+    """Copy a model file with another header, whose checksum stays as it is."""
+    members = unzipped(path.read_bytes())
+    header = json.loads(members["rocmax.json"])
+    change(header)
+    out.write_bytes(zipped({**members, "rocmax.json": json.dumps(header)}))
+    return out
+
+
+def test_every_edit_of_the_header_is_refused(of_table, tmp_path):
+    path = tmp_path / "m.rocmax"
+    entries = nodes(json.loads(unzipped(of_table.read_bytes())["rocmax.json"]))
+    for number in range(len(entries)):
+        for delete in (False, True):
+
+            def change(header, number=number, delete=delete):
+                node, place = nodes(header)[number]
+                if delete:
+                    del node[place]
+                else:
+                    node[place] = "other" if node[place] != "other" else "another"
+
+            with pytest.raises(ModelFileError):
+                load_model(with_header(of_table, path, change))
+    assert len(entries) > 50
+    assert load_model(with_header(of_table, path, lambda header: None)).positive == "fraud"
+
+
+def swap(header):
+    about = header["about"]
+    about["positive"], about["negative"] = about["negative"], about["positive"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        swap,
+        lambda header: header["about"].update(max_fpr=0.9),
+        lambda header: header["about"]["features"].update(amount="text"),
+        lambda header: header.update(format=2, about={**header["about"], "max_fpr": 0.9}),
+        lambda header: [header["about"].update(max_fpr=0.9), header.pop("sha256")],
+        lambda header: [header.update(format=2), header.pop("sha256")],
+    ],
+    ids=["classes", "limit", "kinds", "claims the old format", "no checksum", "no checksum, old format"],
+)
+def test_an_edited_header_is_an_error_that_says_so(of_table, tmp_path, change):
+    with pytest.raises(ModelFileError, match="was modified after it was saved: its checksum does not match"):
+        load_model(with_header(of_table, tmp_path / "m.rocmax", change))
+
+
+def test_predict_with_an_edited_header_prints_one_line(of_table, tmp_path):
+    path = with_header(of_table, tmp_path / "m.rocmax", swap)
+    payments(30, 1).to_csv(tmp_path / "new.csv", index=False)
+    done = run("predict", path, tmp_path / "new.csv", code=1)
+    assert done.stderr.startswith(f"Error: {path} was modified after it was saved: its checksum does not match")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_files_of_format_2_are_loaded_and_their_classes_are_checked(of_table, tmp_path):
+    """Their checksum is that of the model only, so that an edit of the limits remains unnoticed."""
+
+    def old(header):
+        header["format"] = 2
+        header["sha256"] = hashlib.sha256(unzipped(of_table.read_bytes())["model.skops"]).hexdigest()
+
+    assert load_model(with_header(of_table, tmp_path / "m.rocmax", old)).facts == load_model(of_table).facts
+    for change in (swap, lambda header: header["about"].update(positive="theft")):
+        path = with_header(of_table, tmp_path / "m.rocmax", lambda header, change=change: [old(header), change(header)])
+        with pytest.raises(ModelFileError, match=r"its model has the classes \['fraud', 'ok'\], its metadata have"):
+            load_model(path)
 
 
 def test_nesting_beyond_any_depth(saved, tmp_path):

@@ -22,8 +22,10 @@ from rocmax._decompression import UnpackLimitError, beyond_limit, model_size, re
 from rocmax._packages import need, without_array_libraries
 from rocmax._public import set_public_module
 
-# Increased when older files can no longer be read.
-FORMAT = 2
+# Increased when earlier versions must not read the file.
+FORMAT = 3
+# The checksum of format 2 covers the model, but not the header.
+_WITHOUT_HEADER = 2
 # Metadata that `rocmax fit` and rocmax.workflow save with a model and later steps require.
 FACTS = frozenset(
     [
@@ -113,9 +115,9 @@ def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -
         "format": FORMAT,
         "rocmax": rocmax.__version__,
         "scikit-learn": sklearn.__version__,
-        "sha256": hashlib.sha256(content).hexdigest(),
         "about": about or {},
     }
+    header["sha256"] = _checksum(json.loads(json.dumps(header)), content)
     buffer = io.BytesIO()  # writing an archive requires seeking, which devices do not support
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("rocmax.json", json.dumps(header, indent=1))
@@ -155,7 +157,7 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
     """Load a model and its metadata."""
     sio, path = _skops(), Path(path)
     header, content = _unpack(path, max_bytes)
-    _check_version(path, header)
+    _warn_of_version(path, header)
     try:
         unknown = sio.get_untrusted_types(data=content)
         foreign = [name for name in unknown if not _is_ours(name)]
@@ -183,6 +185,7 @@ def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any,
             f"{path} must be a model saved by `rocmax fit` or rocmax.workflow; it has no metadata about its columns "
             "and its positive class. Use rocmax.load in Python instead"
         )
+    _check_classes(path, model, about)
     return model, about
 
 
@@ -216,6 +219,17 @@ def trusted_types() -> list[str]:
     return sorted({*_HARMLESS, *rows, *filter(_is_ours, [*ours, *numbers])})
 
 
+def _check_classes(path: str | Path, model: Any, about: dict[str, Any]) -> None:
+    """Raise ModelFileError if the metadata name other classes than the model; format 2 has no checksum of them."""
+    classes = sorted(map(str, getattr(model, "classes_", [])))
+    named = [str(about["negative"]), str(about["positive"])]
+    if sorted(named) != classes or str(getattr(model, "positive_class_", named[1])) != named[1]:
+        raise ModelFileError(
+            f"{path} was modified after it was saved: its model has the classes {classes}, its metadata have "
+            f"{named[1]!r} as the positive class and {named[0]!r} as the negative class; fit the model again"
+        )
+
+
 def _check_sparse(content: bytes) -> None:
     """Raise ValueError if sparse rows have indices out of bounds, with which SciPy would read other memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -240,6 +254,7 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
     try:
         members, _ = read_archive(compressed, limit)
         header, content = json.loads(members["rocmax.json"]), members["model.skops"]
+        found = _checksum(header, content) if isinstance(header, dict) else ""
     except UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None
     except Exception as error:  # a modified archive can raise many errors
@@ -247,9 +262,13 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
         raise ModelFileError(f"{path} is not a model file of rocmax: {reason}") from error
     if not isinstance(header, dict) or not isinstance(header.get("about"), dict):
         raise ModelFileError(f"{path} is not a model file of rocmax: its header is damaged")
-    # Files of earlier versions have no checksum.
-    if header.get("sha256", (found := hashlib.sha256(content).hexdigest())) != found:
-        raise ModelFileError(f"{path} was modified after it was saved: its checksum does not match")
+    _check_format(path, header)
+    if header.get("sha256") != found:
+        part = "" if header["format"] == _WITHOUT_HEADER else "; its header, rocmax.json, must not be edited either"
+        raise ModelFileError(
+            f"{path} was modified after it was saved: its checksum does not match{part}. Fit the model again, or "
+            "restore the file"
+        )
     try:
         model_size(read_archive(content, limit)[0], limit)
     except UnpackLimitError:
@@ -270,12 +289,28 @@ def _content(path: Path) -> bytes:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _check_version(path: Path, header: dict[str, Any]) -> None:
-    if header.get("format") != FORMAT:
+def _checksum(header: dict[str, Any], content: bytes) -> str:
+    """Return the checksum of the header, without the checksum in it, and of the model.
+
+    A header that claims format 2 has a checksum of the model only. A file of format 3 whose header is edited to claim
+    format 2 does not match it.
+    """
+    if header.get("format") == _WITHOUT_HEADER:
+        return hashlib.sha256(content).hexdigest()
+    described = json.dumps({key: value for key, value in header.items() if key != "sha256"}, sort_keys=True)
+    return hashlib.sha256(described.encode() + content).hexdigest()
+
+
+def _check_format(path: Path, header: dict[str, Any]) -> None:
+    if header.get("format") not in (_WITHOUT_HEADER, FORMAT):
         raise ModelFileError(
             f"{path} was saved by rocmax {header.get('rocmax')} in file format {header.get('format')}; rocmax "
-            f"{rocmax.__version__} reads format {FORMAT}; fit the model again, or use that version"
+            f"{rocmax.__version__} reads formats {_WITHOUT_HEADER} and {FORMAT}; fit the model again, or use that "
+            "version"
         )
+
+
+def _warn_of_version(path: Path, header: dict[str, Any]) -> None:
     saved = str(header.get("scikit-learn"))
     if saved.split(".")[:2] != sklearn.__version__.split(".")[:2]:
         warnings.warn(

@@ -55,6 +55,18 @@ def test_tabs_delimiters_and_a_byte_order_mark(tmp_path):
         pd.testing.assert_frame_equal(got.X, expected)
 
 
+def test_marks_for_missing_values_may_have_spaces_around_them(tmp_path):
+    text = "city,sum,label\nNA, NA ,a\n NA,5,a\n nan  ,-0,b\n? ,0,b\nNAM,7,a\n"
+    X = read_table(packed(tmp_path / "a.csv", text), target="label", na=["?", "0"]).X
+    assert X["city"].isna().tolist() == [True, True, True, True, False]
+    X = read_table(tmp_path / "a.csv", target="label", types={"sum": "parsed"}, na=["?", "0"]).X
+    np.testing.assert_array_equal(X["sum"], [np.nan, 5, 0, np.nan, 7])
+    frame = pd.DataFrame({"city": ["NA", " NA", "?"], "sum": [-0.0, 0.0, 1.0]})
+    X = data.TableSource(frame, na=["?", "0"]).read().X
+    assert X["city"].isna().tolist() == [False, False, True]  # Namibia
+    assert X["sum"].isna().tolist() == [True, True, False]
+
+
 def test_columns_are_chosen_and_ordered(tmp_path):
     path = packed(tmp_path / "a.csv", MIXED)
     assert read_columns(path) == ["age", "city", "paid", "when", "label"]

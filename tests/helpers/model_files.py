@@ -21,15 +21,20 @@ def zipped(members, method=zipfile.ZIP_DEFLATED):
     return content.getvalue()
 
 
+def sealed(header, content):
+    """Return the members of a model file, with a checksum that fits its header and its model."""
+    described = {name: value for name, value in header.items() if name != "sha256"}
+    checksum = hashlib.sha256(json.dumps(described, sort_keys=True).encode() + content).hexdigest()
+    return {"rocmax.json": json.dumps({**described, "sha256": checksum}).encode(), "model.skops": content}
+
+
 def rewrite(path, out, change, method=zipfile.ZIP_DEFLATED):
     """Change the members of the inner archive, with a header whose checksum fits."""
     members = unzipped(path.read_bytes())
     inner = unzipped(members["model.skops"])
     change(inner)
-    members["model.skops"] = zipped(inner, method)
-    header = json.loads(members["rocmax.json"])
-    header["sha256"] = hashlib.sha256(members["model.skops"]).hexdigest()
-    out.write_bytes(zipped({**members, "rocmax.json": json.dumps(header)}, zipfile.ZIP_STORED))
+    changed = sealed(json.loads(members["rocmax.json"]), zipped(inner, method))
+    out.write_bytes(zipped(changed, zipfile.ZIP_STORED))
     return out
 
 

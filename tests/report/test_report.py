@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -10,20 +11,25 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis.strategies import booleans, data, integers, lists, tuples
+from hypothesis import given, settings
+from hypothesis.strategies import booleans, data, floats, integers, lists, sampled_from, tuples
 from scipy.stats import binomtest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 
+import rocmax
 from helpers.commands import run
 from helpers.report_entries import entries
 from helpers.tables import SCRIPT
-from rocmax import metrics
+from rocmax import FPRThresholdClassifier, metrics
 from rocmax.data import DataError
 from rocmax.metrics.bootstrap import estimate_measures
 from rocmax.metrics.curve import score_blocks
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
+from rocmax.report._content import RankedModel
 from rocmax.report._curves import N_GRID, Bands, hull
+from rocmax.report._operating import sliders
 from rocmax.report._sections import by_segment, saved_threshold, score_groups
 from rocmax.report._view import view
 from rocmax.workflow.models import positive_scores
@@ -75,10 +81,9 @@ def test_a_floor_on_the_true_positive_rate():
     models, data = entries(window=(0.0, 1.0))
     data = replace(data, min_tpr=0.8)
     page = html.unescape(render(models, data))
-    assert "To find at least <strong>80 of 100</strong> rows of class" in page
     assert "Range of interest: true-positive rates of at least 80 %" in page
-    fpr = 1 - metrics.tpr_at_fpr(~data.positive, -models[0].scores, max_fpr=0.2)
-    assert f"<strong>{100 * fpr:.3g} %</strong>" in page
+    numbers = view(models, data)["numbers"]
+    assert numbers["floors"][numbers["floor_start"]] == 0.8
 
 
 def test_a_corner_is_measured_tested_and_enlarged():
@@ -99,22 +104,54 @@ def test_a_corner_is_measured_tested_and_enlarged():
         assert x.max() <= plot["right"] + 0.05
 
 
+def judged(n_alarms, n_negative, n_found, n_positive, **limits):
+    """What is said about the limits of a model with given counts."""
+    positive = np.arange(n_positive + n_negative) < n_positive
+    predicted = np.zeros(positive.size, dtype=bool)
+    predicted[:n_found], predicted[n_positive : n_positive + n_alarms] = True, True
+    model = ReportModel("m", "Linear", np.where(predicted, 1.0, -1.0), predicted, **limits)
+    return saved_threshold(model, TestData("t", positive, "a", (0.0, 1.0), []))
+
+
+@pytest.mark.parametrize(
+    ("counts", "limits", "verdict"),
+    [
+        ((30, 1000, 5, 10), {"max_fpr": 0.05}, "within the limit"),
+        ((48, 1000, 5, 10), {"max_fpr": 0.05}, "not decided: the interval includes the limit"),
+        ((52, 1000, 5, 10), {"max_fpr": 0.05}, "not decided: the interval includes the limit"),
+        ((80, 1000, 5, 10), {"max_fpr": 0.05}, "above the limit"),
+        ((0, 5, 5, 10), {"max_fpr": 0.05}, "too few rows: 5 of the class, at least 72 are needed"),
+        ((0, 71, 5, 10), {"max_fpr": 0.05}, "too few rows: 71 of the class, at least 72 are needed"),
+        ((0, 72, 5, 10), {"max_fpr": 0.05}, "within the limit"),
+        ((4, 5, 5, 10), {"max_fpr": 0.05}, "above the limit"),
+        ((0, 10, 990, 1000), {"min_tpr": 0.95}, "within the limit"),
+        ((0, 10, 955, 1000), {"min_tpr": 0.95}, "not decided: the interval includes the limit"),
+        ((0, 10, 900, 1000), {"min_tpr": 0.95}, "below the limit"),
+        ((0, 10, 20, 20), {"min_tpr": 0.95}, "too few rows: 20 of the class, at least 72 are needed"),
+    ],
+)
+def test_a_rate_is_within_its_limit_only_if_its_interval_is(counts, limits, verdict):
+    assert [entry["verdict"] for entry in judged(*counts, **limits)] == [verdict]
+
+
 def test_both_limits_of_a_threshold_are_judged():
-    models, data = entries(n_models=1)
-    found = {"tpr": float((models[0].scores > 2)[data.positive].mean())}
-    for min_tpr, max_fpr, expected in (
-        (0.9, None, {"TPR >= 90 %": "below the limit"}),
-        (None, 0.01, {"FPR <= 1 %": "above the limit"}),
-        (0.01, 0.01, {"TPR >= 1 %": "within the limit", "FPR <= 1 %": "above the limit"}),
-        (0.9, 0.5, {"TPR >= 90 %": "below the limit", "FPR <= 50 %": "within the limit"}),
-        (None, None, {}),
-    ):
-        judged = saved_threshold(replace(models[0], min_tpr=min_tpr, max_fpr=max_fpr), data)
-        assert {entry["limit"]: entry["verdict"] for entry in judged} == expected
-        for entry in judged:
-            rate = entry["tpr" if entry["limit"].startswith("TPR") else "fpr"]
-            assert entry["low"] < rate < entry["high"]
-            assert entry["tpr"] == found["tpr"]
+    found = judged(10, 1000, 900, 1000, min_tpr=0.95, max_fpr=0.05)
+    assert {entry["limit"]: entry["verdict"] for entry in found} == {
+        "TPR >= 95 %": "below the limit",
+        "FPR <= 5 %": "within the limit",
+    }
+    for entry in found:
+        assert (entry["fpr"], entry["tpr"]) == (0.01, 0.9)
+        assert entry["low"] < entry["tpr" if "TPR" in entry["limit"] else "fpr"] < entry["high"]
+    assert judged(10, 1000, 900, 1000) == []
+
+
+def test_the_limit_of_a_threshold_classifier_is_judged():
+    X, y = make_classification(3000, weights=[0.8], random_state=0)
+    model = FPRThresholdClassifier(LogisticRegression(), 0.1, confidence=0.95, random_state=0).fit(X[:1500], y[:1500])
+    page = html.unescape(rocmax.report(model, X[1500:], y[1500:]))
+    assert re.search(r"FPR <= 10 %: (within the limit|not decided: the interval includes the limit)\.", page)
+    assert "FPR <= 10 %" not in html.unescape(rocmax.report(model.estimator_, X[1500:], y[1500:], max_fpr=0.1))
 
 
 def test_bands_are_bootstrap_intervals_of_the_rates():
@@ -143,15 +180,44 @@ def test_curves_outside_the_corner_have_no_delong_test():
     assert "partial AUC, TPR >= 0.95, FPR 0 to 0.01, DeLong" not in page
 
 
-def test_the_verdict_is_the_true_positive_rate_with_its_interval():
+def test_the_headline_has_the_rates_at_the_saved_threshold():
+    """Not those of a threshold that is chosen on the test rows."""
     models, data = entries(n_models=1)
-    found = round(metrics.tpr_at_fpr(data.positive, models[0].scores, max_fpr=0.05) * data.n_positive)
-    interval = binomtest(found, data.n_positive).proportion_ci(method="wilson")
-    page = render(models, data)
-    expected = f"<strong>{100 * found / data.n_positive:.0f} of 100</strong> rows of class"
-    assert f"are found ({100 * interval.low:.0f} to {100 * interval.high:.0f})" in page
-    assert "If at most <strong>5 %</strong> of class" in page
+    expected = "At its saved threshold, the model finds "
+    for rows, total, unit in ((data.positive, data.n_positive, 1), (~data.positive, data.n_negative, 100)):
+        count = int(np.count_nonzero(models[0].predicted & rows))
+        interval = binomtest(count, total).proportion_ci(method="exact")
+        low, high = math.floor(100 * unit * interval.low) / unit, math.ceil(100 * unit * interval.high) / unit
+        if unit == 1:
+            expected += f"<strong>{100 * count / total:.0f} of 100</strong> rows of class {SCRIPT} "
+            expected += f"({low:g} to {high:g}) and flags "
+        else:
+            expected += f"<strong>{100 * count / total:.3g} %</strong> of class {SCRIPT} ({low:g} to {high:g} %)."
+    page = html.unescape(render(models, data))
     assert expected in page
+    chosen = metrics.tpr_at_fpr(data.positive, models[0].scores, max_fpr=0.05)
+    assert f"{100 * chosen:.0f} of 100" not in page
+
+
+@settings(max_examples=50)
+@given(data(), lists(floats(-1e9, 1e9) | sampled_from([0.1, 0.1 + 1e-12, -3.0, 0.0]), min_size=2, max_size=20))
+def test_thresholds_of_the_sliders_give_the_counts_that_are_shown(data, scores):
+    """Copied from the page: as many rows are above a threshold as are shown, and no more false alarms."""
+    positive = data.draw(
+        lists(booleans(), min_size=len(scores), max_size=len(scores)).filter(lambda y: 0 < sum(y) < len(y))
+    )
+    rows, s = TestData("t", np.array(positive), "a", (0.0, 0.2), []), np.array(scores)
+    ranked = RankedModel(ReportModel("m", "Linear", s, s > 0), score_blocks(rows.positive, s), np.unique(s)[::-1])
+    numbers = sliders([ranked], rows)
+    points = numbers["models"][0]
+    for name, stops in (("limit", numbers["limits"]), ("floor", numbers["floors"]), ("hull", points["hull"]["tp"])):
+        assert len(points[name]["threshold"]) == len(stops)
+        for tp, fp, threshold in zip(*(points[name][key] for key in ("tp", "fp", "threshold")), strict=True):
+            shown = float(str(threshold))
+            assert np.count_nonzero((s > shown) & rows.positive) == tp
+            assert np.count_nonzero((s > shown) & ~rows.positive) == fp
+    for limit, fp in zip(numbers["limits"], points["limit"]["fp"], strict=True):
+        assert fp <= limit * rows.n_negative * (1 + 1e-9)
 
 
 def test_equal_scores_perfect_scores_and_few_rows():
@@ -265,6 +331,7 @@ def test_the_page_in_a_browser(page, chromium, scheme):
     tab.goto(page.as_uri())
     row = tab.locator("#operating tbody tr").first
     start = row.inner_text()
+    assert not tab.locator("#back").is_visible()
     limit = tab.locator("#limit-text").inner_text()
     assert limit == "at most 5 %"
     mark = tab.locator("circle.mark").first.get_attribute("cx")
@@ -336,25 +403,34 @@ def test_the_page_on_paper(page, chromium, tmp_path):
     tab.close()
 
 
-def test_floor_costs_and_verdict_in_a_browser(page, folder, chromium):
+def test_saved_threshold_floor_and_costs_in_a_browser(page, folder, chromium):
     model, about = load_with_facts(page.parent / "window.rocmax")
     frame = pd.read_csv(folder / "test.csv")
     s = positive_scores(model, frame[list(about["features"])], "fraud")
     y = (frame["label"] == "fraud").to_numpy()
     tab = chromium.new_page()
-    written = re.search(r'<p class="verdict".*?>(.*?)</p>', page.read_text(encoding="utf-8"))[1]
     tab.goto(page.as_uri())
-    verdict = tab.locator("#verdict")
-    assert verdict.inner_html() == written  # the script and the page agree
+    headline, explored = tab.locator("#verdict").inner_text(), tab.locator("#explored")
+    start = explored.inner_text()
+    saved = tab.locator("#operating tbody tr").first.locator("td").all_inner_texts()
+    assert saved[:3] == ["0", f"{100 * np.mean(s[y] > 0):.2f} %", f"{100 * np.mean(s[~y] > 0):.2f} %"]
+    assert f"window finds {100 * np.mean(s[y] > 0):.0f} of 100 rows of class fraud" in headline
+    assert not tab.locator("#back").is_visible()
     tab.locator("#floor").focus()
     tab.keyboard.press("ArrowRight")
     floor = float(tab.locator("#floor-text").inner_text().split()[2]) / 100
     reached = [t for t in np.unique(s) if np.mean(s[y] >= t) >= floor * (1 - 1e-9)]
     fpr = np.mean(s[~y] >= max(reached))
     assert tab.locator("#operating tbody tr").first.locator("td").all_inner_texts()[2] == f"{100 * fpr:.2f} %"
-    assert verdict.inner_text().startswith(
+    assert explored.inner_text().startswith(
         f"To find at least {100 * floor:.4g} of 100 rows of class fraud, window flags "
     )
+    assert "with thresholds that are chosen on these rows" in explored.inner_text()
+    assert tab.locator("#verdict").inner_text() == headline
+    tab.locator("#back").click()
+    assert explored.inner_text() == start
+    assert tab.locator("#operating tbody tr").first.locator("td").all_inner_texts() == saved
+    assert not tab.locator("#back").is_visible()
     matrix = [float(t.replace(",", "")) for t in tab.locator(".matrices table").first.locator("td").all_inner_texts()]
     assert sum(matrix) == pytest.approx(10_000, abs=2)
     tab.locator("#cost-alarm").fill("2")

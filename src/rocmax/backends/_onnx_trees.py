@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
 from rocmax._packages import need
 from rocmax._typing import Array
-from rocmax.backends._onnx_graph import Graph
+from rocmax.backends._onnx_graph import Graph, TextValues
 from rocmax.backends._tree_text import read_trees
 from rocmax.backends._trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees
 
@@ -33,7 +33,7 @@ class Boosted(NamedTuple):
     columns : list of str
         Names of the features, in the order of the trees.
     texts : dict
-        Position of each text column: its categories and their codes, the last code for unknown categories.
+        Position of each text column: the codes of its categories.
     codes : dict
         Position of each column of numbers that are categories: the categories in the order of their codes.
     ensembles : list of Trees
@@ -41,7 +41,7 @@ class Boosted(NamedTuple):
     """
 
     columns: list[str]
-    texts: dict[int, tuple[list[str], Array]]
+    texts: dict[int, TextValues]
     codes: dict[int, Array]
     ensembles: list[Trees]
 
@@ -71,8 +71,9 @@ def read_boosted(table: Any, classifier: Any) -> Boosted:
     codes = {}
     for place, categories in classifier.categories_.items():
         if place in texts:
-            names, values = texts[place]
-            texts[place] = names, _codes(values, categories)
+            known, *others = texts[place]
+            codes_of = _codes(np.array([*known.values(), *others]), categories).tolist()
+            texts[place] = TextValues(dict(zip(known, codes_of[:-2], strict=True)), *codes_of[-2:])
         elif np.asarray(categories).dtype.kind in "fiu":
             codes[place] = np.asarray(categories, dtype=np.float64)
         else:
@@ -93,6 +94,7 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     else:
         parts = [_column(build, boosted, place) for place in range(len(boosted.columns))]
         matrix = build.node("Concat", parts, "features", axis=1)
+    rows = matrix
     if boosted.ensembles[0].single:
         matrix = build.node("Cast", [matrix], "single", to=single)
         matrix = build.node("Cast", [matrix], "rounded", to=double)
@@ -106,34 +108,35 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
     constant = sum(trees.constant for trees in boosted.ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
-    return build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
+    mean = build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
+    return build.refuse_infinite(rows, mean)
 
 
 def _column(build: Graph, boosted: Boosted, place: int) -> str:
     """Add the input of one column and return its numbers or codes."""
     name = boosted.columns[place]
     if place in boosted.texts:
-        return build.text_values(place, name, *boosted.texts[place])
-    column = build.input(name, 1)
+        return build.text_values(place, name, boosted.texts[place])
+    column = build.number(place, name)
     if place not in boosted.codes:
         return column
     categories = boosted.codes[place]
     same = build.node("Equal", [column, build.constant(f"known_{place}", categories[np.newaxis, :])], f"same_{place}")
-    hit = build.node("Cast", [same], f"hit_{place}", to=build.onnx.TensorProto.DOUBLE)
+    hit = build.doubles(same, f"hit_{place}")
     # Codes from 1, so that the sum is 0 for a value that is not a category.
     ranks = build.constant(f"ranks_{place}", np.arange(1.0, categories.size + 1)[:, np.newaxis])
     rank = build.node("MatMul", [hit, ranks], f"rank_{place}")
-    code = build.node("Sub", [rank, build.constant(f"one_{place}", np.array(1.0))], f"number_{place}")
+    code = build.node("Sub", [rank, build.constant(f"one_{place}", np.array(1.0))], f"category_{place}")
     known = build.node("GreaterOrEqual", [code, build.constant(f"first_{place}", np.array(0.0))], f"is_known_{place}")
     return build.node("Where", [known, code, build.constant(f"none_{place}", np.array(np.nan))], f"coded_{place}")
 
 
-def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, tuple[list[str], Array]]]:
+def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, TextValues]]:
     """Return the names of the features, and the categories and values of the text columns by position."""
     if isinstance(table, FunctionTransformer) and table.func is None:
         return [str(place) for place in range(n_features)], {}
     columns: list[str] = []
-    texts: dict[int, tuple[list[str], Array]] = {}
+    texts: dict[int, TextValues] = {}
     for _, step, chosen in table.transformers_ if isinstance(table, ColumnTransformer) else [("", table, ["?"])]:
         names = [str(table.feature_names_in_[place]) for place in chosen] if len(chosen) else []
         if not names or (isinstance(step, str) and step == "drop"):
@@ -152,20 +155,22 @@ def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, tuple[li
     return columns, texts
 
 
-def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[tuple[list[str], Array]]:
-    """Return the known strings of each text column and their values; the last value is for unknown strings."""
+def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[TextValues]:
+    """Return the codes of the categories of each text column."""
     # The fitted transformer itself encodes them: it knows about missing, empty and infrequent strings.
-    known = [sorted({"", *(str(value) for value in own if isinstance(value, str))}) for own in categories]
-    rows = max(len(names) for names in known) + 1
+    known = [[str(value) for value in own if isinstance(value, str)] for own in categories]
+    rows = max(map(len, known)) + 2
     table: Any = np.full((rows, len(known)), "", dtype=object)
     for place, names in enumerate(known):
-        unknown = max(names, key=len) + "?"
         table[: len(names), place] = names
-        table[len(names) :, place] = unknown
+        table[-1, place] = max(names, key=len, default="") + "?"  # unknown; the row before it is missing
     if hasattr(step, "feature_names_in_"):
         table = need("pandas").DataFrame(table, columns=step.feature_names_in_)
     values = np.asarray(step.transform(table), dtype=np.float64)
-    return [(names, values[: len(names) + 1, place]) for place, names in enumerate(known)]
+    return [
+        TextValues(dict(zip(names, column.tolist(), strict=False)), *column[-2:].tolist())
+        for names, column in zip(known, values.T, strict=True)
+    ]
 
 
 def _codes(values: Array, categories: NDArray[Any]) -> Array:

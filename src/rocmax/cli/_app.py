@@ -390,7 +390,7 @@ def export(
     max_bytes: MaxBytes = None,
     verbose: Verbose = False,
 ) -> None:
-    """Export a linear model with its preprocessing to ONNX."""
+    """Export a model with its preprocessing to ONNX."""
     from rocmax.backends.onnx import export_file
 
     export_file(model, out, max_bytes=max_bytes)

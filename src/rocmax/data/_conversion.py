@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from rocmax._messages import Message, Parameter
 from rocmax.data._files import arrow
 from rocmax.data._text_options import TextOptions
 from rocmax.data.errors import DataError
-from rocmax.data.values import parsed_numbers, trimmed
+from rocmax.data.values import marked_numbers, parsed_numbers, trimmed
 
 # "parsed" are numbers that are read as text first; "raw" columns are not converted.
 Kind = Literal["number", "text", "date", "parsed", "raw"]
@@ -34,7 +33,7 @@ def as_table(
     try:
         if target is not None:
             if skip_unlabelled:
-                table = table.filter(_labelled_rows(table[target], source.text))
+                table = table.filter(_labelled_rows(table[target], source))
             labels = _labels(source, table[target], target)
             table = table.drop_columns([target])
         columns = zip(table.column_names, table.columns, strict=True)
@@ -54,17 +53,17 @@ def _unconverted(column: Any) -> Any:
     return pd.Series(pd.arrays.ArrowExtensionArray(column))
 
 
-def _labelled_rows(column: Any, options: TextOptions) -> Any:
+def _labelled_rows(column: Any, source: Any) -> Any:
     import pyarrow.compute as pc
 
     if is_text(column.type):
-        column = trimmed(column, options)
+        column = trimmed(column, source.text, source.format)
     return pc.invert(pc.is_null(column, nan_is_null=True))
 
 
 def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
     if is_text(column.type):
-        column = trimmed(column, source.text)
+        column = trimmed(column, source.text, source.format)
     labels = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
@@ -104,14 +103,14 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
         if wanted == "number":
             # Integers above 2**53 are rounded.
             return _without_marks(column.cast(pa.float64(), safe=False), source.text)
-        return trimmed(column.cast(pa.string()), source.text)
+        return trimmed(column.cast(pa.string()), source.text, source.format)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
 
 
 def _parsed(source: Any, column: Any, name: str) -> Any:
     """Return the numbers in a column of text; raise DataError if there is a value of another form."""
-    text = trimmed(column, source.text)
+    text = trimmed(column, source.text, source.format)
     numbers, odd = parsed_numbers(text, source.text)
     others = text.filter(odd)
     if len(others):
@@ -125,10 +124,7 @@ def _without_marks(column: Any, options: TextOptions) -> Any:
     """Return a column of numbers in which those that are marks for missing values are missing."""
     import pyarrow.compute as pc
 
-    pa, marks = arrow(), []
-    for mark in options.na:
-        with suppress(ValueError):
-            marks.append(float(mark))
+    pa, marks = arrow(), marked_numbers(options.na)
     if not marks:
         return column
     return pc.if_else(pc.is_in(column, value_set=pa.array(marks, pa.float64())), pa.scalar(None, pa.float64()), column)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rocmax.data._files import arrow
-from rocmax.data._text_options import TextOptions
+from rocmax.data._text_options import MISSING, TextOptions
+
+# Text that is missing in files of text.
+MISSING_TEXT = tuple(dict.fromkeys(mark.strip() for mark in MISSING))
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
-def trimmed(column: Any, options: TextOptions) -> Any:
+def trimmed(column: Any, options: TextOptions, file_format: str = "frame") -> Any:
     """Return a column of strings without spaces around the values; empty values and marks are missing."""
     import pyarrow.compute as pc
 
     pa = arrow()
     text = pc.utf8_trim_whitespace(column)
-    marks = pa.array(["", *(mark for mark in options.na if mark)], type=text.type)
+    # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
+    usual = MISSING_TEXT if file_format in ("csv", "tsv") else ("",)
+    marks = pa.array([*usual, *(mark for mark in options.na if mark)], type=text.type)
     return pc.if_else(pc.is_in(text, value_set=marks), pa.scalar(None, text.type), text)
+
+
+def marked_numbers(marks: Sequence[str]) -> list[float]:
+    """Return the numbers among the marks for missing values."""
+    found = []
+    for mark in marks:
+        with suppress(ValueError):
+            found.append(float(mark))
+    return [*found, -0.0] if 0.0 in found else found  # two zeros for Arrow, one for everybody else
 
 
 def parsed_numbers(column: Any, options: TextOptions) -> tuple[Any, Any]:

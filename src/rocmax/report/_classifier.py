@@ -14,6 +14,7 @@ from rocmax._response import class_scores, direction, named_pos_label
 from rocmax._typing import Array
 from rocmax._validate import positive_index
 from rocmax._window import check_floor, check_window
+from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers
 from rocmax.report._content import Feature, ReportModel, TestData
@@ -99,7 +100,15 @@ def _entry(name: str, model: Any, X: Any, positive: Any) -> ReportModel:
         features,
         feature_value=kind,
         probabilities=probabilities,
+        max_fpr=_promised(model, positive, FPRThresholdClassifier, "max_fpr"),
+        min_tpr=_promised(model, positive, TPRThresholdClassifier, "min_tpr"),
     )
+
+
+def _promised(model: Any, positive: Any, kind: Any, limit: str) -> float | None:
+    """Return the limit that the threshold of a model was chosen for, if the model is of the kind that has it."""
+    final = _final(model)
+    return float(getattr(final, limit)) if isinstance(final, kind) and final.positive_class_ == positive else None
 
 
 def _final(model: Any) -> Any:

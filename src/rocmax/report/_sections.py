@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from rocmax import metrics
 from rocmax._typing import Array
@@ -17,13 +17,15 @@ from rocmax.metrics.curve import Curve
 from rocmax.metrics.delong import estimate_with_delong, holds_enough
 from rocmax.report._axes import Axes
 from rocmax.report._content import Feature, ReportModel, TestData
-from rocmax.report._operating import wilson, worth_rows
+from rocmax.report._operating import rate_interval, saved_point, wilson, worth_rows
 
 N_RESAMPLES = 1000
 N_BINS = 40
 N_GROUPS = 10
 # Share of the scores beyond the histogram at each end; they are counted in its first and last bins.
 TAIL = 0.001
+# Verdicts on a lower and an upper limit that do not hold.
+BROKEN = ("below the limit", "above the limit")
 
 
 def measures(model: ReportModel, data: TestData, watch: Callable[[Curve], None] | None = None) -> list[dict[str, Any]]:
@@ -55,24 +57,22 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
 
 def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
     """Compare the rates at the threshold of the model with its limits, on the test rows; one entry for each limit."""
-    fp, tp = (int(np.sum(model.predicted & rows)) for rows in (~data.positive, data.positive))
-    found = []
-    for count, total, limit, required in (
-        (tp, data.n_positive, model.min_tpr, True),
-        (fp, data.n_negative, model.max_fpr, False),
-    ):
+    point, found = saved_point(model, data), []
+    for limit, required in ((model.min_tpr, True), (model.max_fpr, False)):
         if limit is None:
             continue
-        interval = _rate_interval(model.predicted, data.positive if required else ~data.positive, data)
+        low, high, size = rate_interval(model.predicted, data.positive if required else ~data.positive, data)
+        verdict = _against_limit((low, high), int(size), limit, required)
         found.append(
             {
                 "name": model.name,
                 "limit": f"{'TPR >=' if required else 'FPR <='} {100 * limit:.4g} %",
-                "fpr": fp / data.n_negative,
-                "tpr": tp / data.n_positive,
-                "low": interval[0],
-                "high": interval[1],
-                "verdict": _against_limit(count / total, interval, limit, required),
+                "fpr": point["fp"] / data.n_negative,
+                "tpr": point["tp"] / data.n_positive,
+                "low": low,
+                "high": high,
+                "verdict": verdict,
+                "broken": verdict in BROKEN,
             }
         )
     return found
@@ -89,12 +89,12 @@ def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
         for rows in (~data.positive, data.positive)
     ]
     top = 1.05 * max(float(share.max()) for share in shares)
-    has_limit = model.max_fpr is not None or model.min_tpr is not None
+    saved = saved_point(model, data)["threshold"]
     axes = Axes(model.name, "Score", "Rows of the class (%)", (low, high), (0.0, top), plain_x=True)
     return {
         **axes.frame(),
         "areas": [{"d": axes.steps(edges, share), "kind": kind} for share, kind in zip(shares, "np", strict=True)],
-        "zero": round(float(axes.x(0.0)), 1) if has_limit and low <= 0 <= high else None,
+        "saved": round(float(axes.x(saved)), 1) if saved is not None and low <= saved <= high else None,
         "scale": axes.scale(),
     }
 
@@ -159,13 +159,18 @@ def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
     return metrics.delong_test(*pair, **limits, groups=data.groups)
 
 
-def _against_limit(rate: float, interval: Any, limit: float, required: bool) -> str:
-    """Return whether a rate is within its limit, which is a lower one if the rate is required."""
-    if rate >= limit if required else rate <= limit:
+def _against_limit(interval: tuple[float, float], total: int, limit: float, required: bool) -> str:
+    """Return what the interval of a rate says about its limit, which is a lower one if the rate is required."""
+    low, high = interval
+    if high < limit if required else low > limit:
+        return BROKEN[0] if required else BROKEN[1]
+    if low >= limit if required else high <= limit:
         return "within the limit"
-    wrong = "below the limit" if required else "above the limit"
-    sure = interval[1] < limit if required else interval[0] > limit
-    return wrong if sure else f"{wrong}, but not significantly"
+    # With fewer rows, the interval includes the limit even if no row is on the wrong side.
+    needed = math.ceil(math.log(0.025) / math.log(limit if required else 1 - limit))
+    if total < needed:
+        return f"too few rows: {total} of the class, at least {needed} are needed"
+    return "not decided: the interval includes the limit"
 
 
 def _equal_groups(values: Array) -> list[NDArray[np.intp]]:
@@ -191,16 +196,6 @@ def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, A
         )
     guess = [round(float(v), 1) for v in (axes.x(0.0), axes.y(0.0), axes.x(top), axes.y(top))] if with_means else None
     return {**axes.frame(), "marks": marks, "guess": guess}
-
-
-def _rate_interval(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> tuple[float, float]:
-    """Return the exact confidence interval of a rate, or an approximate one if rows of a group are not independent."""
-    hits = predicted[rows]
-    if data.groups is not None:
-        size = worth_rows(hits, data.groups[rows])
-        return wilson(float(hits.mean()) * size, size)
-    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
-    return float(interval.low), float(interval.high)
 
 
 def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> dict[str, float] | None:

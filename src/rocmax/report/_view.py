@@ -8,9 +8,10 @@ import numpy as np
 
 from rocmax.metrics.curve import score_blocks
 from rocmax.report import _sections as sections
+from rocmax.report._axes import Axes
 from rocmax.report._content import RankedModel, ReportModel, TestData
 from rocmax.report._curves import Bands, lift_plot, precision_recall_plot, roc_plots
-from rocmax.report._operating import negative_name, sliders, verdict
+from rocmax.report._operating import headline, negative_name, sliders
 
 
 def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
@@ -30,8 +31,8 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "data": data,
         "negative_name": negative_name(data),
         "range_text": _range_text(data),
-        "verdict": verdict(numbers),
-        "roc_plots": [plot for _, plot in plots],
+        "headline": headline(models, data),
+        "roc_plots": [{**plot, "saved": _marks(axes, numbers)} for axes, plot in plots],
         "other_plots": [precision_recall_plot(ranked, data), lift_plot(ranked, data)],
         "histograms": histograms,
         "score_groups": [sections.score_groups(model, data) for model in models],
@@ -44,6 +45,16 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "segments": sections.by_segment(models, data),
         "numbers": numbers,
     }
+
+
+def _marks(axes: Axes, numbers: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the places of the saved thresholds in a plot of ROC curves, of those that are in it."""
+    found = []
+    for number, model in enumerate(numbers["models"]):
+        fpr, tpr = model["saved"]["fp"] / numbers["negatives"], model["saved"]["tp"] / numbers["positives"]
+        if axes.x_range[0] <= fpr <= axes.x_range[1] and axes.y_range[0] <= tpr <= axes.y_range[1]:
+            found.append({"x": round(float(axes.x(fpr)), 1), "y": round(float(axes.y(tpr)), 1), "color": number % 4})
+    return found
 
 
 def _range_text(data: TestData) -> str:

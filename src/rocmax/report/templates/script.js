@@ -1,9 +1,11 @@
 "use strict";
 const numbers = JSON.parse(document.getElementById("numbers").textContent);
-const limit = document.getElementById("limit"), floor = document.getElementById("floor");
+const limit = document.getElementById("limit"), floor = document.getElementById("floor"), back = document.getElementById("back");
 const total = numbers.positives + numbers.negatives;
 const Z = 1.959963984540054;
-let byFloor = numbers.by_floor;
+const atSaved = document.getElementById("explored").textContent;
+// What the table shows: the saved thresholds, or those of one of the sliders.
+let shown = "saved";
 const short = (x, digits) => String(Number((100 * x).toPrecision(digits)));
 const percent = (x) => (100 * x).toFixed(2) + " %";
 const cases = (x) => { const count = 10000 * x / total; return Number(count.toFixed(count < 10 ? 1 : 0)).toLocaleString("en"); };
@@ -14,7 +16,8 @@ function wilson(count, size) {
 }
 function strong(text) { const node = document.createElement("strong"); node.textContent = text; return node; }
 function sentence(points) {
-  const positive = `class ${numbers.positive_label}`, negative = `class ${numbers.negative_label}`, several = points.length > 1;
+  const byFloor = shown === "floor", several = points.length > 1;
+  const positive = `class ${numbers.positive_label}`, negative = `class ${numbers.negative_label}`;
   const parts = byFloor
     ? ["To find at least ", strong(short(numbers.floors[floor.value], 4) + " of 100"), ` rows of ${positive}, `]
     : ["If at most ", strong(short(numbers.limits[limit.value], 3) + " %"), ` of ${negative} may be flagged, `];
@@ -29,7 +32,8 @@ function sentence(points) {
     if (!several) parts.push(byFloor ? " are flagged" : " are found");
     parts.push(` (${digits(low)} to ${digits(high)})`);
   });
-  document.getElementById("verdict").replaceChildren(...parts, ".");
+  const chosen = several ? "thresholds that are" : "a threshold that is";
+  return [...parts, `, with ${chosen} chosen on these rows. Expect somewhat worse rates on new ones.`];
 }
 function cells(row, values) { row.querySelectorAll("td").forEach((cell, j) => { cell.textContent = values[j]; }); }
 function show() {
@@ -38,24 +42,27 @@ function show() {
   document.getElementById("floor-text").textContent = floorText;
   limit.setAttribute("aria-valuetext", limitText);
   floor.setAttribute("aria-valuetext", floorText);
-  limit.closest(".control").classList.toggle("idle", byFloor);
-  floor.closest(".control").classList.toggle("idle", !byFloor);
-  const at = Number((byFloor ? floor : limit).value);
+  limit.closest(".control").classList.toggle("idle", shown !== "limit");
+  floor.closest(".control").classList.toggle("idle", shown !== "floor");
+  const at = Number((shown === "floor" ? floor : limit).value);
   const points = numbers.models.map((model) => {
-    const source = byFloor ? model.floor : model.limit;
+    if (shown === "saved") return model.saved;
+    const source = model[shown];
     return { tp: source.tp[at], fp: source.fp[at], threshold: source.threshold[at] };
   });
-  sentence(points);
+  document.getElementById("explored").replaceChildren(...(shown === "saved" ? [atSaved] : sentence(points)));
+  document.querySelectorAll(".shown-threshold").forEach((node) => { node.textContent = shown === "saved" ? "saved threshold" : "position of the slider"; });
+  back.hidden = shown === "saved";
   const rows = document.querySelectorAll("#operating tbody tr"), matrices = document.querySelectorAll(".matrices table");
   points.forEach(({ tp, fp, threshold }, i) => {
     const fn = numbers.positives - tp, tn = numbers.negatives - fp, tpr = tp / numbers.positives, fpr = fp / numbers.negatives;
     const precision = tp + fp > 0 ? percent(tp / (tp + fp)) : "-";
-    cells(rows[i], [threshold, percent(tpr), percent(fpr), precision, cases(tp), cases(fn), cases(fp)]);
+    cells(rows[i], [threshold ?? "-", percent(tpr), percent(fpr), precision, cases(tp), cases(fn), cases(fp)]);
     cells(matrices[i], [cases(tp), cases(fn), cases(fp), cases(tn)]);
     numbers.panels.forEach((panel, p) => place(`circle[data-panel="${p}"][data-model="${i}"]`, panel, fpr, tpr));
     const scale = numbers.histograms[i], line = document.querySelector(`line.moving[data-model="${i}"]`);
     const x = scale.left + (threshold - scale.low) / (scale.high - scale.low) * (scale.right - scale.left);
-    line.setAttribute("visibility", threshold >= scale.low && threshold <= scale.high ? "visible" : "hidden");
+    line.setAttribute("visibility", shown !== "saved" && threshold >= scale.low && threshold <= scale.high ? "visible" : "hidden");
     line.setAttribute("x1", x); line.setAttribute("x2", x);
   });
 }
@@ -87,8 +94,9 @@ function price() {
       each(prices[1] * numbers.positives), each(prices[0] * numbers.negatives)]);
   });
 }
-limit.addEventListener("input", () => { byFloor = false; show(); });
-floor.addEventListener("input", () => { byFloor = true; show(); });
+limit.addEventListener("input", () => { shown = "limit"; show(); });
+floor.addEventListener("input", () => { shown = "floor"; show(); });
+back.addEventListener("click", () => { shown = "saved"; show(); limit.focus(); });
 // The slider has a logarithmic scale, from a tenth of a false alarm to 1,000. Costs beyond it move it to its end.
 [alarm, miss].forEach((field) => field.addEventListener("input", () => {
   const position = Math.min(60, Math.max(-20, 20 * Math.log10(Number(miss.value) / Number(alarm.value))));
