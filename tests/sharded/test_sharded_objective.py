@@ -135,7 +135,8 @@ def test_constraint_and_cccp():
     exact = ProximalBundle(1e-4).solve(as_operator(X), PairwiseHinge().bind(y), ball)
     operator, _ = shards(X, y, ends=(1000,))
     sharded = ShardedLoss(operator, PairwiseHinge().bind)
-    found = certified(ProximalBundle(1e-3).solve(operator, sharded, ball), operator, sharded, ball)
+    solver = ProximalBundle(1e-3)
+    found = certified(solver.solve(operator, sharded, ball), solver, operator, sharded, ball)
     assert found.objective >= PairwiseHinge().bind(y).value_and_gradient(X @ found.w)[0] * (1 - 1e-9)
     assert found.objective == pytest.approx(exact.objective, rel=1.5e-3)
     loss, start = PartialAUCHinge(0.05, 0.3), found.w
