@@ -20,7 +20,7 @@ __all__ = ["MatrixOperator", "Operator", "as_operator"]
 _FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
 # In single precision, the rows of a matrix are centred for products if the mean of a column is above this multiple of
 # its standard deviation. Both are from a sample of about this number of rows.
-_FAR, _ROWS_FOR_MEANS = 64.0, 1000
+FAR, _ROWS_FOR_MEANS = 64.0, 1000
 # Values of centred rows that are in memory at a time.
 _BLOCK = 1 << 17
 # Rounding error of a sum of products, in multiples of the machine epsilon times the sum of their absolute values.
@@ -139,7 +139,7 @@ def reference_point(X: Any) -> Reference | None:
     # A column that varies in other rows only: its error must be small relative to the other columns.
     spread[equal] = spread.max()
     mean[constant] = 0.0
-    constant_only = not (np.abs(mean) > _FAR * spread).any()
+    constant_only = not (np.abs(mean) > FAR * spread).any()
     if constant_only and not constant.size:
         return None
     point = np.zeros_like(mean) if constant_only else mean.astype(np.float32).astype(np.float64)
@@ -215,7 +215,7 @@ class StandardizedOperator:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         The data.
     mean, scale : ndarray of shape (n_features,)
-        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by. A column with a scale
+        Numbers to subtract from the columns, zero for a sparse matrix, and to divide them by. A column with a scale
         of 0, which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
     """
 
@@ -232,8 +232,9 @@ class StandardizedOperator:
         return self._operator.is_sparse
 
     def like(self, X: Any) -> StandardizedOperator:
-        """Return an operator for other rows with the same means and scales."""
-        return StandardizedOperator(X, self.mean, self._given)
+        """Return an operator for other rows with the same means and scales, dense or sparse like this one."""
+        dense = sparse.issparse(X) and not self.is_sparse
+        return StandardizedOperator(X.toarray() if dense else X, self.mean, self._given)
 
     def matvec(self, w: Array) -> Array:
         """Return the scores of the standardized rows."""
@@ -448,7 +449,7 @@ def _is_far(X: Any) -> bool:
     """Return whether the mean of a column is large relative to its standard deviation."""
     squares = X.multiply(X) if sparse.issparse(X) else X**2
     mean, square = (np.asarray(values.mean(axis=0)).ravel() for values in (X, squares))
-    return bool((mean**2 > _FAR**2 * (square - mean**2)).any())
+    return bool((mean**2 > FAR**2 * (square - mean**2)).any())
 
 
 def _same(w: Array) -> Array:

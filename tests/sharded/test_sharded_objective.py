@@ -154,7 +154,7 @@ def test_the_gap_of_solvers_that_use_lower_bounds_holds_for_the_exact_loss(penal
     exact = accurate.solve(as_operator(X), loss, penalty)
     operator, _ = shards(X, y, ends=(1000,))
     sharded = ShardedLoss(operator, PairwiseHinge().bind, n_bins)
-    found = certified(solver.solve(operator, sharded, penalty), operator, sharded, penalty)
+    found = certified(solver.solve(operator, sharded, penalty), solver, operator, sharded, penalty)
     value = loss.value_and_gradient(X @ found.w)[0]
     assert found.objective >= (value if penalty == L1Ball(0.5) else penalty.value(found.w) + penalty.C * value) - 1e-9
     assert found.objective - found.gap <= exact.objective + 1e-9
