@@ -396,5 +396,5 @@ def test_structural_loss_with_fractional_weights_reaches_the_optimum(seed):
     assert result.converged
     assert result.objective == pytest.approx(least.primal, rel=1.5e-3)
     assert result.objective - result.gap <= least.primal * (1 + 1e-8)
-    value = brute.partial_auc_structural(X @ result.w, y, weight, max_fpr=0.9)
+    value, _ = brute.partial_auc_structural(X @ result.w, y, weight, max_fpr=0.9)
     assert result.objective == pytest.approx(penalty.value(result.w) + value, rel=1e-9)
