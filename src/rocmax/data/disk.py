@@ -16,6 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from rocmax.data.errors import DataError
 
+# Number of words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
+_HEIGHT, _WIDTH = 128, 251
+
 
 class DiskArray:
     """Array in C order in a file, of which some rows are in memory at a time.
@@ -167,8 +170,17 @@ def checksum(*arrays: NDArray[Any] | None) -> int:
         values = array.astype(str) if array is not None and array.dtype.kind in "OT" else array
         total = zlib.crc32(repr(None if values is None else (values.dtype.str, values.shape)).encode(), total)
         if values is not None and values.size:
-            total = zlib.crc32(np.ascontiguousarray(values).reshape(-1).view(np.uint8), total)
+            total = _checksum_of_bytes(np.ascontiguousarray(values).reshape(-1).view(np.uint8), total)
     return total
+
+
+def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
+    """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
+    size = values.size - values.size % (8 * _WIDTH)
+    words = values[:size].view(np.uint64).reshape(-1, _WIDTH)
+    for start in range(0, len(words), _HEIGHT):
+        total = zlib.crc32(words[start : start + _HEIGHT].sum(axis=0), total)
+    return zlib.crc32(values[size:], total)
 
 
 def _changed(path: Path, how: str) -> str:
