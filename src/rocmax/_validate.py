@@ -108,7 +108,11 @@ def _check_input(
         found = validate_data(estimator, X, *y, reset=reset, **options)
         if y:
             check_classification_targets(found[1])
-    return found
+    X = found[0] if y else found
+    if not X.dtype.isnative:
+        # NumPy keeps the byte order of a table's columns; compiled loops take that of the machine only.
+        X = X.astype(X.dtype.newbyteorder("="))
+    return (X, *found[1:]) if y else X
 
 
 def check_target(y: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ __all__ = ["MatrixOperator", "Operator", "as_operator"]
 _FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
 # In single precision, the rows of a matrix are centred for products if the mean of a column is above this multiple of
 # its standard deviation. Both are from a sample of about this number of rows.
-_FAR, _ROWS_FOR_MEANS = 64.0, 1000
+FAR, _ROWS_FOR_MEANS = 64.0, 1000
 # Values of centred rows that are in memory at a time.
 _BLOCK = 1 << 17
 # Rounding error of a sum of products, in multiples of the machine epsilon times the sum of their absolute values.
@@ -48,7 +48,9 @@ class MatrixOperator:
 
     A matrix of floating-point numbers is used in its precision, without a copy or conversion. Integers are converted
     once. Results have double precision. Products of a dense matrix in single precision whose columns are far from zero
-    are computed from differences to approximate means.
+    are computed from differences to approximate means. In single precision, columns that do not vary are left out of
+    the products and added in double precision. A sparse matrix in single precision with columns far from zero is
+    converted to double precision.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ class MatrixOperator:
     """
 
     def __init__(self, X: Any) -> None:
-        self._X = X if X.dtype.kind == "f" else X.astype(np.float64)
+        self._X = with_sufficient_precision(X) if X.dtype.kind == "f" else X.astype(np.float64)
         self.shape: tuple[int, int] = X.shape
 
     @property
@@ -67,7 +69,7 @@ class MatrixOperator:
 
     def matvec(self, w: Array) -> Array:
         """Return the scores ``X @ w``."""
-        return row_scores(self._X, w, self._means)
+        return row_scores(self._X, w, self._reference)
 
     def rmatvec(self, c: Array) -> Array:
         """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
@@ -75,11 +77,11 @@ class MatrixOperator:
         if np.count_nonzero(c) < self._few:
             used = np.flatnonzero(c)
             X, c = self.rows(used), c[used]
-        return row_sum(X, c, self._means)
+        return row_sum(X, c, self._reference)
 
     @cached_property
-    def _means(self) -> Array | None:
-        return far_means(self._X)
+    def _reference(self) -> Reference | None:
+        return reference_point(self._X)
 
     @cached_property
     def _few(self) -> float:
@@ -95,52 +97,106 @@ class MatrixOperator:
         return np.take(self._X, index, axis=0)  # faster than an index
 
 
-def far_means(X: Any) -> Array | None:
-    r"""Return approximate means of the columns if products in single precision require them; otherwise None.
+class Reference(NamedTuple):
+    """Point from which products in single precision are computed.
+
+    With ``constant_only``, the point is zero except in columns that do not vary: their part of a product is computed
+    separately, and no row is changed.
+    """
+
+    point: Array
+    constant_only: bool
+
+
+def reference_point(X: Any) -> Reference | None:
+    r"""Return the point from which products with rows in single precision are computed; None if none is needed.
 
     A product with rows around a mean :math:`\mu` has a rounding error of the order of :math:`\epsilon |\mu|`. Loss and
     gradient depend on differences of rows only, so a certified gap would not be a bound if the means were large: 1e6
     for columns with a standard deviation of 1 gives errors of 0.06. The difference of two close numbers is exact.
 
+    In a column that does not vary, only the penalty limits the weight, which then is the rounding error of the
+    gradient. It adds a large number to all scores, whose differences are lost.
+
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows.
+        The rows. A sparse matrix has no such point, see :func:`with_sufficient_precision`.
 
     Returns
     -------
-    ndarray of shape (n_features,) or None
-        The means, in double precision with values of single precision.
+    Reference or None
+        Approximate means of the columns, in double precision with values of single precision.
     """
     if sparse.issparse(X) or X.dtype != np.float32 or not X.size:
         return None
+    part = X[:: max(1, X.shape[0] // _ROWS_FOR_MEANS)]
+    equal, first = (part == part[0]).all(axis=0), part[0].astype(np.float64)
+    constant = np.flatnonzero(equal & (first != 0))
+    constant = constant[_equal_in_all_rows(X, constant)] if constant.size else constant
+    values = part.astype(np.float64)
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    # A column that varies in other rows only: its error must be small relative to the other columns.
+    spread[equal] = spread.max()
+    mean[constant] = 0.0
+    constant_only = not (np.abs(mean) > FAR * spread).any()
+    if constant_only and not constant.size:
+        return None
+    point = np.zeros_like(mean) if constant_only else mean.astype(np.float32).astype(np.float64)
+    point[constant] = first[constant]
+    return Reference(point, constant_only)
+
+
+def _equal_in_all_rows(X: Any, columns: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which of these columns have the same value in all rows."""
+    equal, values = np.ones(columns.size, dtype=bool), X[0, columns]
+    step = max(1, _BLOCK // columns.size)
+    for start in range(0, X.shape[0], step):
+        equal &= (X[start : start + step, columns] == values).all(axis=0)
+        if not equal.any():
+            break
+    return equal
+
+
+def with_sufficient_precision(X: Any) -> Any:
+    """Return a sparse matrix in double precision if a column is far from zero, see :func:`reference_point`.
+
+    Differences to a mean would not be sparse. Such columns are stored in full, which is rare in a sparse matrix; only
+    the values are copied.
+    """
+    if not sparse.issparse(X) or X.dtype != np.float32 or not X.nnz:
+        return X
     part = X[:: max(1, X.shape[0] // _ROWS_FOR_MEANS)].astype(np.float64)
-    mean, spread = part.mean(axis=0), part.std(axis=0)
-    # The error of a column that does not vary must be small relative to the other columns.
-    spread[spread <= 1e-7 * np.abs(mean)] = spread.max()
-    return mean.astype(np.float32).astype(np.float64) if (np.abs(mean) > _FAR * spread).any() else None
+    if not _is_far(part):
+        return X
+    return sparse.csr_array((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
 
 
-def row_scores(X: Any, w: Array, means: Array | None) -> Array:
-    """Return ``X @ w`` in double precision; with ``means``, from differences to them, a block of rows at a time."""
-    if means is None:
+def row_scores(X: Any, w: Array, reference: Reference | None) -> Array:
+    """Return ``X @ w`` in double precision; from differences to a point if there is one."""
+    if reference is None:
         return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
-    scores = np.empty(X.shape[0])
-    short, at_means = w.astype(X.dtype), float(means @ w)
-    for rows, centred in _centred_blocks(X, means):
-        scores[rows] = centred @ short
-    scores += at_means
+    point, at_point = reference.point, float(reference.point @ w)
+    if reference.constant_only:
+        scores = np.asarray(X @ np.where(point == 0, w, 0.0).astype(X.dtype), dtype=np.float64)
+    else:
+        scores, short = np.empty(X.shape[0]), w.astype(X.dtype)
+        for rows, centred in _centred_blocks(X, point):
+            scores[rows] = centred @ short
+    scores += at_point
     return scores
 
 
-def row_sum(X: Any, c: Array, means: Array | None) -> Array:
-    """Return ``X.T @ c`` in double precision; with ``means``, from differences to them, a block of rows at a time."""
-    if means is None:
+def row_sum(X: Any, c: Array, reference: Reference | None) -> Array:
+    """Return ``X.T @ c`` in double precision; from differences to a point if there is one."""
+    if reference is None:
         return np.asarray(X.T @ c.astype(X.dtype, copy=False), dtype=np.float64)
-    total = means * float(c.sum())
-    for rows, centred in _centred_blocks(X, means):
-        total += centred.T @ c[rows].astype(X.dtype)
-    return total
+    point, at_point = reference.point, reference.point * float(c.sum())
+    if reference.constant_only:
+        return np.where(point == 0, np.asarray(X.T @ c.astype(X.dtype), dtype=np.float64), at_point)
+    for rows, centred in _centred_blocks(X, point):
+        at_point += centred.T @ c[rows].astype(X.dtype)
+    return at_point
 
 
 def _centred_blocks(X: Any, means: Array) -> Iterator[tuple[slice, Any]]:
@@ -159,7 +215,7 @@ class StandardizedOperator:
     X : ndarray or CSR matrix of shape (n_samples, n_features)
         The data.
     mean, scale : ndarray of shape (n_features,)
-        Numbers to subtract from the columns, all zero for a sparse matrix, and to divide them by. A column with a scale
+        Numbers to subtract from the columns, zero for a sparse matrix, and to divide them by. A column with a scale
         of 0, which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
     """
 
@@ -176,8 +232,9 @@ class StandardizedOperator:
         return self._operator.is_sparse
 
     def like(self, X: Any) -> StandardizedOperator:
-        """Return an operator for other rows with the same means and scales."""
-        return StandardizedOperator(X, self.mean, self._given)
+        """Return an operator for other rows with the same means and scales, dense or sparse like this one."""
+        dense = sparse.issparse(X) and not self.is_sparse
+        return StandardizedOperator(X.toarray() if dense else X, self.mean, self._given)
 
     def matvec(self, w: Array) -> Array:
         """Return the scores of the standardized rows."""
@@ -345,11 +402,16 @@ def product_rounding(coefficients: Any, scores: Any) -> float:
 _MAX_GRAM = 2000
 
 
-def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
+def row_space(
+    operator: Operator, X: Any, shift_invariant: bool = False
+) -> tuple[Operator, Callable[[Array], Array], Callable[[Array], Array]]:
     """Rotate data with more features than rows into the span of the rows.
 
     The optimum of ``1/2 |w|^2 + loss(X w)`` lies in the span of the rows, ``w = X.T v``. With the Gram matrix
     ``X X.T = V diag(e) V.T``, the problem for the data ``V diag(sqrt(e))`` is equivalent, including the norms.
+
+    Columns far from zero would make one eigenvalue so large that the others are lost. With ``shift_invariant``, their
+    means are subtracted, which does not change a loss that is invariant to adding a constant to all scores.
 
     Returns
     -------
@@ -362,6 +424,10 @@ def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], A
     if n_rows >= n_features or n_rows > _MAX_GRAM:
         return operator, _same, _same
     exact = X.astype(np.float64, copy=False)
+    if shift_invariant and _is_far(exact):
+        mean = np.asarray(exact.mean(axis=0)).ravel()
+        operator = StandardizedOperator(X, mean, np.ones(n_features))
+        exact = (exact.toarray() if sparse.issparse(exact) else exact) - mean
     gram = exact @ exact.T
     values, vectors = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
     keep = values > 1e-12 * values[-1]
@@ -377,6 +443,13 @@ def row_space(operator: Operator, X: Any) -> tuple[Operator, Callable[[Array], A
         return result
 
     return MatrixOperator(vectors * root), lower, lift
+
+
+def _is_far(X: Any) -> bool:
+    """Return whether the mean of a column is large relative to its standard deviation."""
+    squares = X.multiply(X) if sparse.issparse(X) else X**2
+    mean, square = (np.asarray(values.mean(axis=0)).ravel() for values in (X, squares))
+    return bool((mean**2 > FAR**2 * (square - mean**2)).any())
 
 
 def _same(w: Array) -> Array:

@@ -356,3 +356,29 @@ def test_a_lost_scheduler_is_an_error(files):
         patch.setattr(DaskShards, "run", losing)
         with pytest.raises(RuntimeError, match="the scheduler must be reachable"):
             DaskAUCClassifier(client=client, timeout=5).fit(*files)
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_a_partition_with_other_values_after_a_lost_worker_is_named(cluster, client, rows, tmp_path, monkeypatch, name):
+    load, collections = dask.delayed(np.load), []
+    for letter, array in zip("Xy", rows, strict=True):
+        parts = []
+        for i, part in enumerate(np.array_split(array, 4)):
+            np.save(tmp_path / f"{letter}{i}.npy", part)
+            path = str(tmp_path / f"{letter}{i}.npy")
+            parts.append(da.from_delayed(load(path), (np.nan, *array.shape[1:]), array.dtype))
+        collections.append(da.concatenate(parts, allow_unknown_chunksizes=True))
+    run = DaskShards.run
+
+    def losing(self, *request):
+        if self.rounds == 3:
+            for i in range(4):
+                path = tmp_path / f"{name}{i}.npy"
+                np.save(path, np.load(path)[::-1])
+            kill_one(cluster)
+        return run(self, *request)
+
+    monkeypatch.setattr(DaskShards, "run", losing)
+    with pytest.raises(DataError, match=r"partition \d must have the same values whenever it is read; got other ones"):
+        DaskAUCClassifier(C=10.0).fit(*collections)
+    wait_until_released(client)

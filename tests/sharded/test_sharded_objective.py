@@ -135,7 +135,8 @@ def test_constraint_and_cccp():
     exact = ProximalBundle(1e-4).solve(as_operator(X), PairwiseHinge().bind(y), ball)
     operator, _ = shards(X, y, ends=(1000,))
     sharded = ShardedLoss(operator, PairwiseHinge().bind)
-    found = certified(ProximalBundle(1e-3).solve(operator, sharded, ball), operator, sharded, ball)
+    solver = ProximalBundle(1e-3)
+    found = certified(solver.solve(operator, sharded, ball), solver, operator, sharded, ball)
     assert found.objective >= PairwiseHinge().bind(y).value_and_gradient(X @ found.w)[0] * (1 - 1e-9)
     assert found.objective == pytest.approx(exact.objective, rel=1.5e-3)
     loss, start = PartialAUCHinge(0.05, 0.3), found.w
@@ -153,7 +154,7 @@ def test_the_gap_of_solvers_that_use_lower_bounds_holds_for_the_exact_loss(penal
     exact = accurate.solve(as_operator(X), loss, penalty)
     operator, _ = shards(X, y, ends=(1000,))
     sharded = ShardedLoss(operator, PairwiseHinge().bind, n_bins)
-    found = certified(solver.solve(operator, sharded, penalty), operator, sharded, penalty)
+    found = certified(solver.solve(operator, sharded, penalty), solver, operator, sharded, penalty)
     value = loss.value_and_gradient(X @ found.w)[0]
     assert found.objective >= (value if penalty == L1Ball(0.5) else penalty.value(found.w) + penalty.C * value) - 1e-9
     assert found.objective - found.gap <= exact.objective + 1e-9

@@ -381,3 +381,20 @@ def test_passes_over_the_data(low, high, C, most):
     assert result.converged
     assert result.w.any()
     assert result.trace[-1].passes <= most
+
+
+# In these samples, weights beyond the window from a difference of sums had the wrong sign.
+@pytest.mark.parametrize("seed", [71, 120, 237, 251])
+def test_structural_loss_with_fractional_weights_reaches_the_optimum(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((25, 5)), rng.standard_normal(25) > 0.5
+    y[:2] = True, False
+    weight = rng.random(25)
+    bound, penalty = PartialAUCStructural(0.0, 0.9).bind(y, weight), SquaredL2(1.0)
+    result = SmoothedNewton().solve(as_operator(X), bound, penalty)
+    least = oracles_qp.partial_auc(X, y, 1.0, weight, max_fpr=0.9, structural=True)
+    assert result.converged
+    assert result.objective == pytest.approx(least.primal, rel=1.5e-3)
+    assert result.objective - result.gap <= least.primal * (1 + 1e-8)
+    value, _ = brute.partial_auc_structural(X @ result.w, y, weight, max_fpr=0.9)
+    assert result.objective == pytest.approx(penalty.value(result.w) + value, rel=1e-9)

@@ -19,7 +19,7 @@ from rocmax.data._binary_copy import BinaryCopy, feature_names, find_files
 from rocmax.data._conversion import Kind
 from rocmax.data._labels import LabelCodes, encoded, open_weights
 from rocmax.data._table_source import TableSource
-from rocmax.data.disk import DiskArray
+from rocmax.data.disk import DiskArray, file_stamp
 from rocmax.data.errors import DataError, check_names
 from rocmax.data.rows import DenseFileRows, MemoryRows, Rows, SparseFileRows
 from rocmax.data.sizes import parse_bytes
@@ -34,7 +34,8 @@ class RowStore:
     Parameters
     ----------
     X : str, Path, ndarray or CSR matrix of shape (n_samples, n_features)
-        Path of a .npy file, an array or memory map, or a CSR matrix whose arrays may be memory maps. Files, memory maps
+        Path of a .npy file, an array or memory map, or a CSR matrix whose arrays may be memory maps. The files must not
+        change afterwards: other values raise a :class:`~rocmax.data.DataError`. Files, memory maps
         and contiguous rows of these, such as ``X[1000:]``, are read in chunks, in their precision. Other slices of maps
         and maps of mode "c", whose changes are not in the file, are used as arrays in memory.
     y : str, Path or array-like of shape (n_samples,)
@@ -156,6 +157,7 @@ class RowStore:
             copy = BinaryCopy(home, skip_unlabelled)
             names: list[str] | None = None
             for path in paths:
+                before = file_stamp(path)
                 source = TableSource(path, delimiter=delimiter)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
@@ -165,6 +167,8 @@ class RowStore:
                     copy.add(path, first, batch, weight)
                     first += batch.X.shape[0]
                     stage(f"converting {path.name}", copy.n_rows)
+                if file_stamp(path) != before:
+                    raise DataError(f"{path} must not change while it is read; got another size or time at its end")
             store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)

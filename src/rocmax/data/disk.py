@@ -5,6 +5,8 @@ A memory map counts towards a limit on the address space with its whole size; ex
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -13,6 +15,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rocmax.data.errors import DataError
+
+# Number of words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
+_HEIGHT, _WIDTH = 128, 251
 
 
 class DiskArray:
@@ -33,6 +38,9 @@ class DiskArray:
     def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
         self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
         self._offset = offset
+        # Size, time and place of a file of the user, and checksums of the rows that were read; they must not change.
+        self._stamp: tuple[int, ...] | None = None
+        self._sums: dict[tuple[int, int], int] = {}
         self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
 
     @classmethod
@@ -71,7 +79,10 @@ class DiskArray:
             return None
         if whole.mode != "r":
             whole.flush()
-        return cls(whole.filename, array.dtype, array.shape, whole.offset + array.ctypes.data - whole.ctypes.data)
+        start = whole.offset + array.ctypes.data - whole.ctypes.data
+        found = cls(whole.filename, array.dtype, array.shape, start)
+        found._stamp = file_stamp(found.path)
+        return found
 
     @classmethod
     def create(cls, path: Path, dtype: DTypeLike, shape: Sequence[int]) -> DiskArray:
@@ -82,10 +93,21 @@ class DiskArray:
         return found
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows from ``start`` to ``stop``."""
+        """Return the rows from ``start`` to ``stop``.
+
+        Raises
+        ------
+        DataError
+            If the file of an array from :meth:`open` or :meth:`of_map` is another one than before: its size or time
+            differs, or the checksum of rows that were read before.
+        """
         found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
             self._fill(file, found, start)
+        if self._stamp is not None:
+            now = checksum(found)
+            if self._sums.setdefault((start, stop), now) != now:
+                raise DataError(_changed(self.path, f"rows {start} to {min(stop, self.shape[0])} have other values"))
         return found
 
     def write(self, start: int, values: NDArray[Any]) -> None:
@@ -125,6 +147,44 @@ class DiskArray:
 
     def _opened(self, mode: str) -> BinaryIO:
         try:
-            return cast(BinaryIO, open(self.path, mode, buffering=0))
+            file = cast(BinaryIO, open(self.path, mode, buffering=0))  # noqa: SIM115  # closed by the caller
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if self._stamp is not None and file_stamp(file.fileno()) != self._stamp:
+            file.close()
+            raise DataError(_changed(self.path, "its size, its time or its place on the disk is another one"))
+        return file
+
+
+def file_stamp(file: Path | int) -> tuple[int, ...]:
+    """Return size, time of the last change and place on the disk of a file: if one differs, the file was changed."""
+    found = os.stat(file)
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
+
+
+def checksum(*arrays: NDArray[Any] | None) -> int:
+    """Return a checksum of the values, types and shapes of arrays of numbers, None or text."""
+    total = 0
+    for array in arrays:
+        # Text of variable length, and objects, are pointers in memory.
+        values = array.astype(str) if array is not None and array.dtype.kind in "OT" else array
+        total = zlib.crc32(repr(None if values is None else (values.dtype.str, values.shape)).encode(), total)
+        if values is not None and values.size:
+            total = _checksum_of_bytes(np.ascontiguousarray(values).reshape(-1).view(np.uint8), total)
+    return total
+
+
+def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
+    """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
+    size = values.size - values.size % (8 * _WIDTH)
+    words = values[:size].view(np.uint64).reshape(-1, _WIDTH)
+    for start in range(0, len(words), _HEIGHT):
+        total = zlib.crc32(words[start : start + _HEIGHT].sum(axis=0), total)
+    return zlib.crc32(values[size:], total)
+
+
+def _changed(path: Path, how: str) -> str:
+    return (
+        f"{path} must not change while its rows are used: {how} than when it was read before. Fit to a copy of the "
+        "file, or again when it is complete"
+    )

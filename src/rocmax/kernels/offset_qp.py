@@ -68,7 +68,7 @@ class OffsetNewton:
                     break
                 run.soften_less()
             run.step()
-        return OffsetResult(run.beta, run.offset, run.scores, run.objective(), max(gap, 0.0), n_iter, converged)
+        return OffsetResult(run.beta, run.offset, run.scores, run.objective(), gap, n_iter, converged)
 
 
 class _OffsetNewton:

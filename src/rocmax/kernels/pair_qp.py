@@ -10,7 +10,7 @@ import numpy as np
 from rocmax._typing import Array
 from rocmax.kernels._newton_system import GramSystem, Slope
 from rocmax.kernels.pair_sums import PairSums, Soft
-from rocmax.solvers.base import Callback, Progress
+from rocmax.solvers.base import Callback, Progress, invalid_bound, valid_gap
 from rocmax.solvers.line_search import find_zero
 
 
@@ -31,6 +31,8 @@ _SHRINK = (0.05, 0.5)
 _ANCHOR = 1e-3
 # Number of iterations without progress after which the solver stops.
 _STUCK = 30
+# Rounding error of the objective and its bound, in multiples of the machine epsilon.
+_UNITS = 64
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,15 @@ class _PairNewton:
 
     def result(self, converged: bool, tol: float, trace: list[Progress]) -> GramResult:
         """Return the result with a message."""
-        best, gap = self.best, max(self.best.objective - self.bound, 0.0)
+        best = self.best
+        # Products with the Gram matrix have terms of the size of the squared norm.
+        size = best.objective + float(np.abs(best.coefficients) @ np.abs(best.scores))
+        rounding = _UNITS * float(np.finfo(np.float64).eps) * size
+        gap, valid = valid_gap(best.objective - self.bound, rounding, tol, self.unit())
         reached = f"gap {gap:.3g} at objective {best.objective:.6g} after {len(trace)} iterations"
-        if converged:
+        if not valid:
+            converged, message = False, invalid_bound("GramNewton", reached, tol)
+        elif converged:
             message = f"GramNewton converged: {reached}"
         else:
             message = f"GramNewton did not reach its tolerance: {reached}, tol={tol:g}; raise max_iter or tol"

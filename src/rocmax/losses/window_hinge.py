@@ -176,7 +176,8 @@ class BoundConvex(WindowBound):
         # For a positive whose rank is outside the window, the kink is at margin 0, not 1.
         parts = [self._kink_pairs(near, np.where(in_window, pos - 1.0, pos), ~beyond, pieces, inside, half, count)]
         if beyond.any():
-            outside = prefix(pieces.row_weight) - inside
+            # Not a difference of prefix sums, which rounding can make decrease.
+            outside = prefix(np.maximum(pieces.row_weight - pieces.window_row_weights(), 0.0))
             parts.append(self._kink_pairs(near, pos, beyond, pieces, outside, half, part))
         bands = half, width / 2
         if self.b < self.n:

@@ -18,7 +18,8 @@ from rocmax.operators import Operator
 from rocmax.penalties import SquaredL2
 from rocmax.sharded.shard import Sample
 from rocmax.sharded.vectors import Binned, Coefficients, Scores, Space
-from rocmax.solvers.base import Result
+from rocmax.solvers._zero_weights import gap_rounding
+from rocmax.solvers.base import Result, invalid_bound, valid_gap
 
 # Share of a Hessian sample for the positives, and of the remaining rows for negatives far below the window.
 _POSITIVES, _BELOW = 0.4, 0.2
@@ -242,7 +243,7 @@ def _stacked(parts: list[Any]) -> Any:
     return sparse.vstack(parts, format="csr") if any(map(sparse.issparse, parts)) else np.concatenate(parts)
 
 
-def certified(result: Result, operator: Operator, loss: BoundLoss, penalty: Any) -> Result:
+def certified(result: Result, solver: Any, operator: Operator, loss: BoundLoss, penalty: Any) -> Result:
     """Return a result whose objective is an upper bound of the exact one, with a gap that holds for the exact loss.
 
     Most solvers use the value of a cut, which is a lower bound of the loss, as the value of the loss. The bins of the
@@ -252,4 +253,10 @@ def certified(result: Result, operator: Operator, loss: BoundLoss, penalty: Any)
         return result
     upper = loss.upper(operator.matvec(result.w))  # type: ignore[arg-type]  # scores in shards
     objective = penalty.value(result.w) + penalty.C * upper if isinstance(penalty, SquaredL2) else upper
-    return replace(result, objective=objective, gap=max(result.gap + (objective - result.objective), 0.0))
+    gap, tol = result.gap + (objective - result.objective), getattr(solver, "tol", 0.0)
+    gap, valid = valid_gap(gap, gap_rounding(operator, gap, abs(objective) + abs(result.objective)), tol, objective)
+    found = replace(result, objective=objective, gap=gap)
+    if valid:
+        return found
+    reached = f"gap {gap:.3g} at objective {objective:.6g}"
+    return replace(found, converged=False, message=invalid_bound(type(solver).__name__, reached, tol))

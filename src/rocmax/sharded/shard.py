@@ -15,7 +15,7 @@ from scipy.special import expit, log_expit
 from rocmax._typing import Array, Index
 from rocmax.losses.bins import Bins, ScoreGrid
 from rocmax.metrics.curve import distinct_scores
-from rocmax.operators import far_means, row_scores, row_sum
+from rocmax.operators import reference_point, row_scores, row_sum, with_sufficient_precision
 from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
 
 # Rows whose scores are processed at a time.
@@ -197,7 +197,7 @@ class Shard:
         total, gradient = 0.0, np.zeros(self._rows.shape[1])
         for rows, chunk in self._chunks(double):
             c = self._coefficients(coefficients, rows)
-            gradient += row_sum(chunk, c, far_means(chunk))
+            gradient += row_sum(chunk, c, reference_point(chunk))
             total += float(c.sum())
         return gradient, total
 
@@ -275,13 +275,13 @@ class Shard:
         value, total, gradient = 0.0, 0.0, np.zeros(v.size)
         for rows, chunk in self._chunks(double):
             side = np.where(self._positive[rows], 1.0, -1.0)
-            means = far_means(chunk)
-            margin = side * (row_scores(chunk, v, means) + shift)
+            reference = reference_point(chunk)
+            margin = side * (row_scores(chunk, v, reference) + shift)
             weight = self._weights(rows.start, rows.stop)
             weight = np.ones(side.size) if weight is None else weight
             value -= float(weight @ log_expit(margin))
             c = -weight * side * expit(-margin)
-            gradient += row_sum(chunk, c, means)
+            gradient += row_sum(chunk, c, reference)
             total += float(c.sum())
         return value, gradient, total
 
@@ -292,20 +292,20 @@ class Shard:
                 target.write(rows.start, self._scores(recipe.terms, rows))
         else:
             for rows, chunk in self._chunks(recipe.double):
-                target.write(rows.start, row_scores(chunk, recipe.v, far_means(chunk)) - recipe.shift)
+                target.write(rows.start, row_scores(chunk, recipe.v, reference_point(chunk)) - recipe.shift)
         self._vectors[recipe.key] = target
 
     def _chunks(self, double: bool) -> Iterator[tuple[slice, Any]]:
         """Yield the rows in chunks; with ``double``, a few rows of single precision at a time in double precision.
 
         Whether this is necessary is known for standardized features. Otherwise, products are computed from differences
-        to the means of a chunk, see :func:`~rocmax.operators.far_means`.
+        to the means of a chunk, see :func:`~rocmax.operators.reference_point`.
         """
         for start, chunk in self._rows.chunks():
             if double and chunk.dtype != np.float64:
                 yield from ((rows, block.astype(np.float64)) for rows, block in row_blocks(start, chunk))
             else:
-                yield slice(start, start + chunk.shape[0]), chunk
+                yield slice(start, start + chunk.shape[0]), with_sufficient_precision(chunk)
 
     def _new(self, key: int) -> Any:
         size = self._rows.shape[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,8 @@ from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, product_rounding, zero_scores
 from rocmax.solvers._bundle import Bundle
 from rocmax.solvers._newton_direction import newton_direction
-from rocmax.solvers._zero_weights import Origin
-from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish
+from rocmax.solvers._zero_weights import Origin, spread
+from rocmax.solvers.base import Callback, Cuts, Progress, Result, finish, valid_gap
 from rocmax.solvers.line_search import find_zero
 
 # Number of iterations without progress after which a run ends.
@@ -27,8 +26,8 @@ _THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
 _ROWS_AT_ZERO = 2
 # Number of features that counts for the number of pairs in a Hessian, at least and at most.
 _FEWEST_FEATURES, _MOST_FEATURES = 25, 300
-# First width of the smoothing, as a multiple of the standard deviation of (this number of) scores.
-_SOFT, _SPREAD_ROWS = 0.3, 100_000
+# First width of the smoothing, as a multiple of the standard deviation of the scores.
+_SOFT = 0.3
 # Number of bins of the line searches on such rows.
 _SEARCH_BINS = 512
 # A full step is accepted if it reduces the slope along it to this share; up to the second, the slope is interpolated.
@@ -162,12 +161,16 @@ class CertifiedRun:
                     smallest_gap, slow, unmoved = gap, 0, 0
                     self.take_minorant()
                     self.cut()
+            if ends and not self._has_valid_bound(tol):
+                # The scores of the best point are sums of steps. Those of its weights give the objective to report.
+                self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
+                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
             best = self.base + (self.best if self.known is None else self.known).objective
             trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
             if ends:
-                result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol)
+                result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol, self._rounding(gap))
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
             if gap <= _NEAR * tol * self.unit:
                 self._refine(tol)
@@ -176,6 +179,13 @@ class CertifiedRun:
     def _has_converged(self, tol: float) -> bool:
         rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
         return self.best.objective + self.gain <= max(tol * self.unit, rounding)
+
+    def _has_valid_bound(self, tol: float) -> bool:
+        gap = self.best.objective + self.gain
+        return valid_gap(gap, self._rounding(gap), tol, self.unit)[1]
+
+    def _rounding(self, gap: float) -> float:
+        return self.origin.error(gap, self.base + self.best.objective, self.best.scores, self.C)
 
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
@@ -382,13 +392,3 @@ class CertifiedRun:
     def _cuts(self) -> Cuts:
         cuts = self.bundle.cuts()
         return cuts._replace(offset=cuts.offset + self.origin.value)
-
-
-def spread(scores: Any) -> float:
-    """Return the standard deviation of scores; of a part of them if they are a long array."""
-    every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
-    part = scores if every == 1 else scores[::every]
-    if not isinstance(part, np.ndarray):
-        return float(np.std(part))
-    centred = part - part.mean()
-    return math.sqrt(float(centred @ centred) / part.size)

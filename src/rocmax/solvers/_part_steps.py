@@ -7,9 +7,10 @@ import numpy as np
 from rocmax._typing import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation
 from rocmax.operators import MatrixOperator, StandardizedOperator, as_operator
-from rocmax.solvers._certified import CertifiedRun, spread
+from rocmax.solvers._certified import CertifiedRun
 from rocmax.solvers._newton_direction import newton_direction
 from rocmax.solvers._row_part import draw, inclusion_probabilities, leverage
+from rocmax.solvers._zero_weights import spread
 from rocmax.solvers.line_search import find_zero
 
 # Least number of rows, and greatest number of features, for these steps.

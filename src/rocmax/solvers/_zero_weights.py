@@ -8,7 +8,9 @@ well as with the objective.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +24,11 @@ _CLOSE = 1e-11
 # Number of rows from which the scale of the features is estimated.
 _ROWS_FOR_SIZE = 1000
 _EPS = float(np.finfo(np.float64).eps)
+# Rounding error of an objective and its bound, in multiples of the machine epsilon. In fits of random data with scales
+# up to 1e8, the errors were at most 3 of them.
+_UNITS = 64
+# Number of scores whose spread is computed.
+_SPREAD_ROWS = 100_000
 
 
 class Origin:
@@ -78,10 +85,31 @@ class Origin:
         value, coefficients = at.minorant(0.0)
         return self.rise(value, coefficients, at.scores) + (at.upper - value)
 
+    def error(self, gap: float, objective: float, scores: Any, C: float = 1.0) -> float:
+        """Return an estimate of the rounding error of a gap, see :func:`gap_rounding`."""
+        return gap_rounding(self._operator, gap, abs(objective) + C * (abs(self.value) + spread(scores)))
+
     def rounding(self, gain: float, C: float = 1.0) -> float:
         """Return the rounding error of an objective if losses are subtracted, and zero otherwise."""
         size = C * abs(self.value)
         return 8 * _EPS * size if gain > _CLOSE * size else 0.0
+
+
+def gap_rounding(operator: Operator, gap: float, size: float) -> float:
+    """Return an estimate, on the safe side, of the rounding error of a negative gap; 0 for other gaps.
+
+    Parameters
+    ----------
+    operator : Operator
+        The data, whose precision is that of the products.
+    gap : float
+        Objective minus lower bound.
+    size : float
+        Size of the objective and of the differences of the scores, times the weight of the loss.
+    """
+    if gap >= 0:
+        return 0.0
+    return _UNITS * float(np.finfo(operator.rows(np.zeros(1, dtype=np.intp)).dtype).eps) * size
 
 
 def _rounding_of_sums(operator: Operator, coefficients: Array) -> Array:
@@ -99,3 +127,13 @@ def _rounding_of_sums(operator: Operator, coefficients: Array) -> Array:
         size = _EPS * np.abs(mean) + eps * np.abs(rows - mean).mean(axis=0)
     noise: Array = 8 * absolute_sum(coefficients) * size
     return noise
+
+
+def spread(scores: Any) -> float:
+    """Return the standard deviation of scores; of a part of them if they are a long array."""
+    every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
+    part = scores if every == 1 else scores[::every]
+    if not isinstance(part, np.ndarray):
+        return float(np.std(part))
+    centred = part - part.mean()
+    return math.sqrt(float(centred @ centred) / part.size)

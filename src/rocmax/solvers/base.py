@@ -13,6 +13,9 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
 from rocmax.penalties import Ball
 
+# A bound above the objective by this share of the tolerance is still called valid.
+_SMALL_ERROR = 1e-3
+
 
 class Progress(NamedTuple):
     """Entry of the trace of a solver.
@@ -51,7 +54,8 @@ class Result:
     objective : float
         ``1/2 |w|^2 + C R(w)`` at ``w``, or ``R(w)`` under a norm constraint.
     gap : float
-        Objective minus a certified lower bound on the optimum; NaN for a loss that is not convex.
+        Objective minus a certified lower bound on the optimum; NaN for a loss that is not convex. A negative gap means
+        that rounding errors made the bound invalid; ``converged`` is False then.
     n_iter : int
         Number of iterations, at least 1.
     converged : bool
@@ -150,13 +154,43 @@ def require(
         raise ValueError(f"{solver} requires {problem}")
 
 
+def valid_gap(gap: float, rounding: float, tol: float, unit: float) -> tuple[float, bool]:
+    """Return a gap, with 0 for one that is negative by a rounding error, and whether its bound can be valid.
+
+    A lower bound that is above the objective by more than that is none. The gap remains negative then, and the run has
+    not converged, whatever its tolerance.
+
+    Parameters
+    ----------
+    gap : float
+        Objective minus lower bound.
+    rounding : float
+        Estimate of the rounding error of both.
+    tol, unit : float
+        Tolerance of the solver, and what it is relative to.
+    """
+    if gap < -max(rounding, _SMALL_ERROR * tol * max(unit, 0.0)):
+        return gap, False
+    return max(gap, 0.0), True
+
+
 def finish(
-    w: Array, objective: float, gap: float, unit: float, converged: bool, trace: list[Progress], solver: str, tol: float
+    w: Array,
+    objective: float,
+    gap: float,
+    unit: float,
+    converged: bool,
+    trace: list[Progress],
+    solver: str,
+    tol: float,
+    rounding: float,
 ) -> Result:
-    """Return the result of a run with its message. The tolerance is relative to ``unit``; negative gaps become zero."""
-    gap = max(gap, 0.0)
+    """Return the result of a run with its message. The tolerance is relative to ``unit``, see :func:`valid_gap`."""
+    gap, valid = valid_gap(gap, rounding, tol, unit)
     reached = f"gap {gap:.3g} at objective {objective:.6g} after {len(trace)} iterations"
-    if converged:
+    if not valid:
+        message = invalid_bound(solver, reached, tol)
+    elif converged:
         message = f"{solver} converged: {reached}"
     else:
         relative = gap / unit if unit > 0 else np.inf
@@ -164,4 +198,12 @@ def finish(
             f"{solver} did not reach its tolerance: {reached}, relative gap {relative:.2g} > tol={tol:g}; "
             f"raise max_iter or tol, or scale the features"
         )
-    return Result(w, objective, gap, len(trace), converged, message, trace)
+    return Result(w, objective, gap, len(trace), converged and valid, message, trace)
+
+
+def invalid_bound(solver: str, reached: str, tol: float) -> str:
+    """Return the message of a run whose lower bound is above its objective."""
+    return (
+        f"{solver} did not converge to tol={tol:g}: {reached}. The lower bound is above the objective, which rounding "
+        f"errors of the products with the data cause; use rows of dtype float64, or scale the features"
+    )

@@ -12,7 +12,8 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._bundle import Bundle
-from rocmax.solvers.base import Callback, Progress, Result, require
+from rocmax.solvers._zero_weights import gap_rounding, spread
+from rocmax.solvers.base import Callback, Progress, Result, invalid_bound, require, valid_gap
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,12 @@ class CuttingPlane(Parameters):
             trace.append(Progress(objective, bound, run.operator.passes))
             if callback is not None:
                 callback(trace[-1])
-        gap = max(objective - bound, 0.0)
-        converged = violation <= self.tol
+        rounding = gap_rounding(operator, objective - bound, abs(objective) + penalty.C * spread(run.scores))
+        gap, valid = valid_gap(objective - bound, rounding, self.tol, penalty.C)
+        converged = violation <= self.tol and valid
         message = _message(violation, self.tol, objective, len(trace))
+        if not valid:
+            message = invalid_bound("CuttingPlane", f"gap {gap:.3g} at objective {objective:.6g}", self.tol)
         return Result(w, objective, gap, len(trace), converged, message, trace)
 
 
@@ -115,6 +119,7 @@ class _Run:
         self.operator, self._loss = operator, loss
         self.bundle = Bundle(penalty.C, max_cuts)
         self.bundle.add(np.zeros(operator.shape[1]), 0.0)
+        self.scores = np.empty(0)
 
     def minimizer(self) -> tuple[Array, float, float]:
         """Solve the quadratic program; return the weights, the slack and the value of the dual problem."""
@@ -125,7 +130,7 @@ class _Run:
 
     def add_constraint(self, w: Array) -> float:
         """Add the most violated constraint at ``w``; return the loss there."""
-        scores = self.operator.matvec(w) if w.any() else np.zeros(self.operator.shape[0])
+        self.scores = scores = self.operator.matvec(w) if w.any() else np.zeros(self.operator.shape[0])
         value, coefficients = self._loss.value_and_gradient(scores)
         if value < 0 and value < -1e-9 * (1.0 + float(np.abs(coefficients) @ np.abs(scores))):
             raise ValueError(

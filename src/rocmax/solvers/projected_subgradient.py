@@ -75,14 +75,14 @@ class ProjectedSubgradient(Parameters):
         w = np.zeros(op.shape[1]) if w0 is None else penalty.project(np.array(w0, dtype=np.float64))
         scores = op.matvec(w) if w.any() else np.zeros(op.shape[0])
         origin, cuts = Origin(op, loss), _MeanCut(penalty, w.size)
-        best, best_w = np.inf, w
+        best, best_w, best_scores = np.inf, w, scores
         step = None if self.learning_rate == "auto" else float(self.learning_rate)
         trace: list[Progress] = []
         while True:
             value, coefficients = loss.value_and_gradient(scores)
             rise = origin.rise(value, coefficients, scores)
             if rise < best:
-                best, best_w = rise, w
+                best, best_w, best_scores = rise, w, scores
             gradient = op.rmatvec(coefficients) if w.any() else origin.slope
             if step is None:
                 step = penalty.reach() / (float(np.linalg.norm(gradient)) or 1.0)
@@ -99,7 +99,9 @@ class ProjectedSubgradient(Parameters):
                 break
             w = penalty.project(w - length * gradient)
             scores = op.matvec(w)
-        return finish(best_w, origin.value + best, gap, unit, converged, trace, "ProjectedSubgradient", self.tol)
+        objective = origin.value + best
+        rounding = origin.error(gap, objective, best_scores)
+        return finish(best_w, objective, gap, unit, converged, trace, "ProjectedSubgradient", self.tol, rounding)
 
 
 class _MeanCut:

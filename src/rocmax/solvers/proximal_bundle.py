@@ -99,7 +99,8 @@ class ProximalBundle(Parameters):
                 break
             run.step(target)
         unit = run.unit(run.w, run.rise)
-        return finish(run.w, base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol)
+        rounding = run.origin.error(gap, base + run.rise, run.scores)
+        return finish(run.w, base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol, rounding)
 
 
 class _BundleSteps:

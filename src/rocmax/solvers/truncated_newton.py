@@ -82,7 +82,8 @@ class TruncatedNewton(Parameters):
 
             t = find_zero(slope, float(gradient @ step), rtol=0.1, largest=np.inf, max_evals=20)
             w, scores = w + t * step, scores + t * along
-        return finish(w, base + change, gap, unit, converged, trace, "TruncatedNewton", self.tol)
+        # The gap is half a squared norm, which cannot be negative.
+        return finish(w, base + change, gap, unit, converged, trace, "TruncatedNewton", self.tol, 0.0)
 
 
 def _newton_step(op: CountingOperator, loss: BoundLoss, C: float, scores: Array, gradient: Array) -> Array:

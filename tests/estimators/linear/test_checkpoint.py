@@ -114,3 +114,16 @@ def test_another_order_is_the_same_data(path):
     interrupt(path, X)
     order = np.random.default_rng(0).permutation(Y.size)
     assert fit(path, X[order], Y[order]).objective_ == pytest.approx(whole.objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "change"), [("offsets", 0.01), ("gradients", 1e-6), ("w", 1.0), ("completed", 1e-9)])
+def test_a_checkpoint_with_other_numbers_is_refused(path, name, change):
+    interrupt(path, X)
+    with np.load(path) as saved:
+        content = dict(saved)
+    if not content[name].size:
+        content[name] = np.zeros_like(content["completed"][0] if name == "w" else content[name])
+    content[name] = content[name] + change if content[name].size else np.ones((1, 6))
+    np.savez(path, **content)
+    with pytest.raises(ValueError, match=r"fit\.npz: its checksum differs, so it was changed"):
+        fit(path, X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.overlapping import overlapping_rows
 from rocmax import AUCClassifier, PartialAUCClassifier
-from rocmax.data import RowStore
+from rocmax.data import DataError, RowStore
+from rocmax.data._binary_copy import BinaryCopy
 from rocmax.data.disk import DiskArray
 from rocmax.estimators.linear import files
 from rocmax.measures import PartialAUCMeasure
@@ -340,7 +342,8 @@ warnings.simplefilter("error")
 import numpy as np
 from scipy.linalg import cho_factor
 from rocmax import AUCClassifier
-from rocmax.data import RowStore
+from rocmax.data import DataError, RowStore
+from rocmax.data._binary_copy import BinaryCopy
 # The libraries take their own buffers, once.
 np.ones((300, 300), dtype=np.float32) @ np.ones((300, 300), dtype=np.float32)
 cho_factor(np.eye(300))
@@ -377,3 +380,103 @@ def test_a_memory_limit_of_a_quarter_of_the_data(tmp_path, features):
     expected = AUCClassifier(C=10.0).fit(StandardScaler().fit_transform(X) if features == "standardized" else X, y)
     assert found["objective"] == pytest.approx(expected.objective_, rel=1.5e-3)
     assert found["gap"] <= 1.01e-3 * found["objective"]
+
+
+def replace_in_pass(monkeypatch, number, change):
+    """Call a function at the beginning of a pass over the rows."""
+    chunks, passes = files._Meter.chunks, []
+
+    def watched(self):
+        passes.append(self)
+        if len(passes) == number:
+            change()
+        return chunks(self)
+
+    monkeypatch.setattr(files._Meter, "chunks", watched)
+
+
+def another_file(path, X):
+    other = path.with_name("other.npy")
+    np.save(other, X[::-1])
+    other.replace(path)
+
+
+def written_in_place(path, X):
+    with path.open("r+b") as file:
+        file.seek(-8, 2)
+        file.write(np.float64(1e3).tobytes())
+
+
+def with_the_old_time(path, X):
+    before = path.stat()
+    written_in_place(path, X)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize("change", [another_file, written_in_place, with_the_old_time])
+def test_a_file_that_changes_between_two_passes_is_named(tmp_path, monkeypatch, change, number):
+    X, y = overlapping_rows(2000)
+    path = tmp_path / "rows.npy"
+    np.save(path, X)
+    store = RowStore(path, y, max_memory="100KB")
+    replace_in_pass(monkeypatch, number, lambda: change(path, X))
+    with pytest.raises(DataError, match=r"rows\.npy must not change while its rows are used: "):
+        AUCClassifier().fit_files(store)
+
+
+@pytest.mark.parametrize("part", ["data", "indices"])
+def test_a_file_of_sparse_rows_that_changes_is_named(tmp_path, monkeypatch, part):
+    X, y = overlapping_rows(2000)
+    rows = sparse.csr_matrix(np.where(np.abs(X) < 0.5, 0.0, X))
+    maps = {}
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(rows, name))
+        maps[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    made = sparse.csr_matrix((maps["data"], maps["indices"], maps["indptr"]), shape=rows.shape, copy=False)
+    store = RowStore(made, y)
+
+    def change():
+        values = getattr(rows, part).copy()
+        values[[0, 1]] = values[[1, 0]] + (part == "data")
+        np.save(tmp_path / f"{part}.npy", values)
+
+    replace_in_pass(monkeypatch, 3, change)
+    with pytest.raises(DataError, match=rf"{part}\.npy must not change while its rows are used"):
+        AUCClassifier().fit_files(store)
+
+
+def test_weights_in_a_file_that_change_are_named(tmp_path, monkeypatch):
+    X, y = overlapping_rows(2000)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "weights.npy", np.ones(2000))
+    store = RowStore(tmp_path / "X.npy", y, tmp_path / "weights.npy")
+    replace_in_pass(monkeypatch, 3, lambda: np.save(tmp_path / "weights.npy", np.arange(1.0, 2001.0)))
+    with pytest.raises(DataError, match=r"weights\.npy must not change while its rows are used"):
+        AUCClassifier().fit_files(store)
+
+
+def test_a_table_that_grows_while_it_is_converted_is_named(tmp_path, monkeypatch):
+    X, y = overlapping_rows(3000)
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,f,y", comments="")
+    add, called = BinaryCopy.add, []
+
+    def growing(self, *args):
+        if not called:
+            with path.open("a") as file:
+                file.write("0,0,0,0,0,0,1\n")
+        called.append(1)
+        return add(self, *args)
+
+    monkeypatch.setattr(BinaryCopy, "add", growing)
+    with pytest.raises(DataError, match=r"rows\.csv must not change while it is read"):
+        AUCClassifier().fit_files(path, target="y", folder=tmp_path)
+    assert not list(tmp_path.glob("rocmax-*"))
+
+
+def test_a_store_is_used_in_several_fits(tmp_path):
+    X, y = overlapping_rows(2000)
+    np.save(tmp_path / "X.npy", X)
+    store = RowStore(tmp_path / "X.npy", y)
+    np.testing.assert_array_equal(AUCClassifier().fit_files(store).coef_, AUCClassifier().fit_files(store).coef_)

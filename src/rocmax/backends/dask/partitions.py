@@ -13,6 +13,7 @@ from rocmax._packages import need
 from rocmax._sparse import canonical_csr
 from rocmax._validate import WEIGHT_ADVICE, WEIGHT_SIZE, extreme_weights
 from rocmax.data import DataError
+from rocmax.data.disk import checksum
 
 # Types of labels, by the kind of their array.
 _TYPES = dict.fromkeys("biuf", "numbers") | {"U": "text", "T": "text", "S": "bytes"}
@@ -33,12 +34,19 @@ class LoadedPart:
         The weights; None if all are 1.
     names : list, default=None
         Names of the columns of a frame.
+
+    Attributes
+    ----------
+    checksum : int
+        Checksum of rows, labels and weights.
     """
 
     def __init__(
         self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[Any] | None
     ) -> None:
         self.number, self.X, self.y, self.weight, self.names = number, X, y, weight, names
+        rows = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        self.checksum = checksum(*rows, y, weight)
         # The shard that a worker made of this partition and others: it lives as long as one of them.
         self.shard: Any = None
 

@@ -56,6 +56,7 @@ class DaskShards:
         self._names = (f"rocmax-{uuid.uuid4().hex}-{i}" for i in itertools.count())
         self._positive: Any = None
         self._starts: dict[int, int] = {}
+        self._sums: dict[int, int] = {}
         # Worker that a partition was moved to.
         self._wanted: dict[int, str] = {}
         self._seen: set[str] = set()
@@ -69,10 +70,14 @@ class DaskShards:
         found: list[PartFacts] = []
         for _, _, answers in self._on_partitions(facts, self._futures, lambda _, keys: (keys,)):
             found += answers
+        self._sums = {fact.number: fact.checksum for fact in found}
         return sorted(found, key=lambda fact: fact.number)
 
     def prepare(self, positive: Any, starts: dict[int, int]) -> None:
-        """Make the shards, given the label of the positive class and the numbers of the first rows of partitions."""
+        """Make the shards, given the label of the positive class and the numbers of the first rows of partitions.
+
+        It follows :meth:`facts`, whose checksums the partitions have to keep.
+        """
         self._positive, self._starts = positive, starts
         self._form(self._futures)
 
@@ -120,7 +125,8 @@ class DaskShards:
 
         def arguments(group: list[int], keys: list[str]) -> tuple[Any, ...]:
             name = names[tuple(group)] = next(self._names)
-            return name, keys, self._positive, {number: self._starts[number] for number in group}
+            starts, sums = ({number: known[number] for number in group} for known in (self._starts, self._sums))
+            return name, keys, self._positive, starts, sums
 
         for worker, group, _ in self._on_partitions(make_shard, numbers, arguments):
             self._shards[names[tuple(group)]] = _Placed(worker, group)

@@ -19,17 +19,19 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rocmax.backends.dask.partitions import LoadedPart
+from rocmax.data.errors import DataError
 from rocmax.data.rows import MemoryRows
 from rocmax.sharded.shard import Part, Recipe, Shard
 
 
 class PartFacts(NamedTuple):
-    """Number, size, columns and labels of a partition."""
+    """Number, size, columns, labels and checksum of a partition."""
 
     number: int
     shape: tuple[int, int]
     names: list[Any] | None
     labels: NDArray[Any]
+    checksum: int
 
 
 class Request(NamedTuple):
@@ -73,7 +75,7 @@ async def facts(keys: Sequence[str], dask_worker: Any) -> list[PartFacts] | Miss
 
 
 async def make_shard(
-    name: str, keys: Sequence[str], positive: Any, starts: dict[int, int], dask_worker: Any
+    name: str, keys: Sequence[str], positive: Any, starts: dict[int, int], sums: dict[int, int], dask_worker: Any
 ) -> Missing | Failure | None:
     """Make a shard of loaded partitions; it replaces other shards of these partitions.
 
@@ -87,11 +89,15 @@ async def make_shard(
         Label of the positive class.
     starts : dict
         Number of the first row of each partition, in the order of all partitions.
+    sums : dict
+        Checksum of each partition when it was read first; other values are an error.
     dask_worker : distributed.Worker
         The worker; dask sets it.
     """
     parts = _parts(keys, dask_worker)
-    return Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts)
+    return (
+        Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts, sums)
+    )
 
 
 async def answer(request: Request, dask_worker: Any) -> Answers | Failure:
@@ -134,12 +140,22 @@ def _facts(parts: list[LoadedPart]) -> list[PartFacts]:
             part.X.shape,
             part.names,
             np.unique(part.y if part.weight is None else part.y[part.weight > 0]),
+            part.checksum,
         )
         for part in parts
     ]
 
 
-def _make(key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: dict[int, int]) -> None:
+def _make(
+    key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: dict[int, int], sums: dict[int, int]
+) -> None:
+    for part in parts:
+        if part.checksum != sums[part.number]:
+            raise DataError(
+                f"partition {part.number} must have the same values whenever it is read; got other ones after the loss "
+                "or the arrival of a worker. Its files have changed, or it is not computed in the same way each time: "
+                "write the rows to files that do not change"
+            )
     weights = [np.ones(part.y.size) if part.weight is None else part.weight for part in parts]
     weight = None if all(part.weight is None for part in parts) else np.concatenate(weights)
     labels = np.concatenate([np.asarray(part.y == positive, dtype=bool) for part in parts])

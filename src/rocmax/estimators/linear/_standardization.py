@@ -11,7 +11,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._typing import Array
 from rocmax.losses.bins import blocks
-from rocmax.operators import StandardizedOperator
+from rocmax.operators import FAR, StandardizedOperator
 
 # Largest number of features for matrices of pairs of features.
 MAX_SQUARE = 300
@@ -19,12 +19,17 @@ MAX_SQUARE = 300
 _ROWS_PER_FEATURE, _FEWEST_VALUES = 100, 1 << 18
 # Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
 _BLOCK = 1 << 17
+# Share of stored values above which a dense matrix takes less memory than a sparse one, 8 against 12 bytes for each.
+_FULL = 2 / 3
 # Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
 _RIDGE = 0.1
 
 
 def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
     """Return an operator with standardized columns; sparse rows are not centered, and constant columns are left out.
+
+    Sparse rows of which most values are stored are made dense if a column is far from zero: without centering, the
+    mean would hide the differences between the rows.
 
     Parameters
     ----------
@@ -33,13 +38,20 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
     weight : ndarray of shape (n_samples,), default=None
         Sample weights.
     """
+    given = weight
     if sparse.issparse(X):
+        # scikit-learn requires weights of the type of the rows; the largest weights would overflow in single precision.
+        if weight is not None and X.dtype != weight.dtype:
+            weight = (weight / weight.max()).astype(X.dtype)
         mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
     else:
         mean, variance = _moments(X, weight)
     spread = np.sqrt(variance.astype(np.float64))
     # As in scikit-learn's StandardScaler.
     constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
+    is_far = bool((np.abs(mean) > FAR * spread)[~constant].any())
+    if sparse.issparse(X) and is_far and X.nnz >= _FULL * X.shape[0] * X.shape[1]:
+        return standardized(X.toarray(), given)
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
     return StandardizedOperator(X, shift, np.where(constant, 0.0, spread))
 
@@ -138,6 +150,10 @@ class RowSample:
         covariance = self.covariance.copy()
         size = len(covariance)
         covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
-        root = linalg.cholesky(covariance, lower=True)
+        try:
+            root = linalg.cholesky(covariance, lower=True)
+        except linalg.LinAlgError:
+            # Sparse columns far from zero are not centered, so that the covariance is mostly rounding error.
+            return np.eye(size)
         result: Array = linalg.solve_triangular(root, np.eye(size), lower=True).T
         return result

@@ -188,7 +188,7 @@ def solve_linear(
     bound = data.bind(loss)
     if not penalty.rotation_invariant:
         return solver.solve(operator, bound, penalty, w0, callback)
-    rotated, lower, lift = row_space(operator, data.X)
+    rotated, lower, lift = row_space(operator, data.X, loss.shift_invariant)
     result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
     return replace(result, w=lift(result.w))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rocmax._atomic import check_output, write_file
 from rocmax._typing import Array
+from rocmax.data.disk import checksum
 from rocmax.sharded.objective import ShardedOperator
 from rocmax.sharded.vectors import Coefficients, Space
 from rocmax.solvers import SmoothedNewton
@@ -34,8 +35,8 @@ Run = Callable[[Any, Any, Array | None], Result]
 class Checkpoint:
     """Results of the completed stages of a fit, and weights and cuts of the current one, saved after each gradient.
 
-    The file is replaced atomically, so that it is complete at all times. It contains the parameters, and numbers that
-    identify the data; a file with other ones is an error.
+    The file is replaced atomically, so that it is complete at all times. It contains the parameters, numbers that
+    identify the data, and a checksum; a file with other ones is an error.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ class Checkpoint:
                 raise ValueError("it has another format")
             with np.load(self._path, allow_pickle=False) as saved:
                 content = {name: saved[name] for name in _ARRAYS}
+                if int(saved["checksum"]) != _checksum(content):
+                    raise ValueError("its checksum differs, so it was changed")
                 completed = json.loads(str(content["ended"]))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"checkpoint must be a file written by a fit; got {self._path}: {error}") from error
@@ -144,7 +147,7 @@ class Checkpoint:
             "offsets": np.array(self._offsets),
         }
         stream = io.BytesIO()
-        np.savez(stream, **state)
+        np.savez(stream, **state, checksum=np.array(_checksum(state)))
         write_file(self._path, stream.getvalue())
 
 
@@ -165,6 +168,11 @@ class _Recorder:
             self._checkpoint.add(gradient, c.value - float(gradient @ w))
         self.save(w)
         return gradient
+
+
+def _checksum(state: dict[str, Any]) -> int:
+    """Return a checksum of the arrays of a file: cuts with other offsets would give a false bound."""
+    return checksum(*(np.asarray(state[name]) for name in _ARRAYS))
 
 
 def _description(space: Space) -> tuple[Array, Array]:

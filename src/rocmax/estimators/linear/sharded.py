@@ -66,7 +66,7 @@ class ShardedSet:
             result = solver.solve(operator, bound, penalty, w0, callback)
             if isinstance(solver, SmoothedNewton):
                 return result
-            return certified(result, self.X, bound, penalty)
+            return certified(result, solver, self.X, bound, penalty)
 
         return self.stage(run, solver, w0)
 

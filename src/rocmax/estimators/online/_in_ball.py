@@ -21,6 +21,7 @@ from rocmax.losses import BoundLoss
 from rocmax.operators import CountingOperator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Cuts, Progress, Result, SmoothedNewton
+from rocmax.solvers._zero_weights import gap_rounding
 from rocmax.solvers.base import finish
 
 # Maximum number of values of c, and the largest factor between two of them.
@@ -154,4 +155,5 @@ class _Search:
     def result(self) -> Result:
         """Return the best point in the ball."""
         args = (self._w, self._objective, self._gap, self._unit, self.converged, self._trace)
-        return replace(finish(*args, "FollowTheLeader", self._tol), n_iter=self._n_iter)
+        rounding = gap_rounding(self._ball.operator, self._gap, self._zero + abs(self._objective))
+        return replace(finish(*args, "FollowTheLeader", self._tol, rounding), n_iter=self._n_iter)
