@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 import rocmax
 from rocmax._messages import Message, Parameter
 from rocmax._progress import Listener, listening, stage
+from rocmax._threads import using_threads
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
@@ -25,7 +26,7 @@ from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_note
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
-from rocmax.workflow.settings import FitSettings, check_fit
+from rocmax.workflow.settings import FitSettings, check_fit, check_threads
 from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import Reading, Training, need_tables, read_training
@@ -71,6 +72,7 @@ def fit_table(
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
+    threads: int | None = None,
     dask: Any = None,
     notify: Callable[[str], None] | None = None,
     on_plan: Callable[[list[Column]], None] | None = None,
@@ -152,6 +154,9 @@ def fit_table(
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
+    threads : int, default=None
+        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
+        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
     dask : str or distributed.Client, default=None
         Scheduler of a dask cluster, whose workers read the parquet files and fit a linear model without tuning. Only
         samples of at most 100,000 training rows, for the plan of the columns and the preprocessing, and as many
@@ -207,7 +212,8 @@ def fit_table(
         "group": group,
         "reading": Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
     } | {"text": text, "number": number, "date": date, "drop": drop, "id": id}
-    with listening(progress):
+    check_threads(threads)
+    with listening(progress), using_threads(threads):
         if dask is not None:
             from rocmax.workflow.on_cluster import fit_on_cluster  # needs dask
 
