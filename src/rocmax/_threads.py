@@ -48,7 +48,7 @@ def engine_threads(n_jobs: int | None, work: int) -> int | None:
     most = min(cpu_count(), work // WORK_PER_THREAD)
     if most <= 1:
         return 1
-    return min([most, *(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp")])
+    return min([most, *(int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "openmp")])
 
 
 @contextmanager

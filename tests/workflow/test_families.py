@@ -174,7 +174,8 @@ def test_the_table_is_printed(tmp_path):
     command = ["fit", tmp_path / "a.csv", "--target", "label", "--out", tmp_path / "m.rocmax"]
     done = CliRunner().invoke(app, [*map(str, command)])
     assert done.exit_code == 0, done.output
-    assert "families in 10 folds of at most 120 training rows:" in done.stdout
+    where = "in cross-validation on 150 training rows, in 10 folds of at most 120 training rows"
+    assert f"families: AUC {where}" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     (chosen,) = (line for line in lines if line[-1:] == ["chosen"])
     assert chosen[0] == "boosted"

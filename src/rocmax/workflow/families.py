@@ -213,9 +213,13 @@ def family_text(found: dict[str, Any] | None) -> str:
     if found is None:
         return "not compared"
     rows = [f"{row['family']} {row['mean']:.4f} ({row['difference']:+.4f})" for row in found["table"]]
+    return f"{', '.join(rows)} {family_rows(found)}; chosen: {found['family']}"
+
+
+def family_rows(found: dict[str, Any]) -> str:
+    """Return the rows and folds of a comparison of families as text."""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    rule = "the simplest within one standard error of the best"
-    return f"{', '.join(rows)} in {size}; chosen: {found['family']}, {rule}"
+    return f"in cross-validation on {found['rows']:,} training rows, in {size}"
 
 
 def _standard_error(values: NDArray[np.float64]) -> float | None:

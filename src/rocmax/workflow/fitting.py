@@ -22,7 +22,7 @@ from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
 from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
-from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
+from rocmax.workflow.evidence import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
@@ -236,6 +236,7 @@ def fit_training(
     train, test = split_rows(training, settings)
     notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
     notes += duplicate_notes(training.X, train, test)
+    notes += leak_notes(training.X, training.target.is_positive)
     for note in notes:
         tell(note)
     fitted = fit_rows(training, settings, (train, test))
@@ -259,11 +260,12 @@ def evaluated(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores)
+    facts["at_threshold"] = rates_at_zero(is_positive, scores)
     found = corner_notes(is_positive, scores, facts)
+    found += chance_notes(facts["held_out"], facts["at_threshold"], facts, is_positive)
     for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
-    facts["at_threshold"] = rates_at_zero(is_positive, scores)
     facts["calibration"] = fit_calibration(scores, is_positive)
     facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)

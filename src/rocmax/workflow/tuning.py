@@ -366,8 +366,14 @@ def tuning_text(found: dict[str, Any] | None) -> str:
     starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
     measure = f" by {found['scored by']}" if "scored by" in found else ""
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{measure})"
+    rows = f" on {found['held-out rows']:,} training rows" if "held-out rows" in found else ""
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{rows}{measure})"
 
 
 def _size(splits: list[Split]) -> dict[str, int]:
-    return {"folds": len(splits), "rows in a fold": max(train.size for train, _ in splits)}
+    held_out = np.unique(np.concatenate([test for _, test in splits])).size
+    return {
+        "folds": len(splits),
+        "rows in a fold": max(train.size for train, _ in splits),
+        "held-out rows": int(held_out),
+    }
