@@ -90,7 +90,8 @@ def compare_families(
         "rows", "folds" and "rows in a fold" of the last part.
     """
     parts = [np.arange(y.size)] if parts is None else parts
-    names, results, seconds = list(candidates), {}, dict.fromkeys(candidates, 0.0)
+    names, seconds = list(candidates), dict.fromkeys(candidates, 0.0)
+    results: dict[str, dict[str, Any]] = {}
     before: dict[str, Array] = {}
     for number, rows in enumerate(parts, 1):
         X_part, y_part, groups_part = (some_rows(values, rows) for values in (X, y, groups))

@@ -255,7 +255,8 @@ def compared_parts(
     all rows are not compared.
     """
     most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / min(window[1] - window[0], 1 - min_tpr)))
-    rng, found = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    found: list[Rows] = []
     for i in range(MOST_PARTS):
         rows = _at_most(most * GROWTH**i, np.arange(positive.size), positive, rng)
         if 2 * rows.size > positive.size:
