@@ -41,11 +41,11 @@ def engine_threads(n_jobs: int | None, work: int) -> int | None:
     if wanted is not None:
         if wanted == 0:
             raise ValueError("n_jobs must be None, a positive integer, or -1 for all cores; got 0")
-        return int(wanted) if wanted > 0 else max(1, cpu_count() + 1 + int(wanted))
+        return int(wanted) if wanted > 0 else max(1, int(cpu_count()) + 1 + int(wanted))
     if os.environ.get("OMP_NUM_THREADS"):
         return None
     # cpu_count respects the affinity and the quota of the process.
-    most = min(cpu_count(), work // WORK_PER_THREAD)
+    most = min(int(cpu_count()), work // WORK_PER_THREAD)
     if most <= 1:
         return 1
     return min([most, *(int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "openmp")])

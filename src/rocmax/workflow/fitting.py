@@ -113,7 +113,8 @@ def fit_table(
           per column; not for svmlight files.
         - "boosted": :class:`rocmax.BoostedClassifier`, an ensemble of trees; requires LightGBM.
         - "auto": one of these families. Their cross-validated scores on the training rows are compared on the same
-          folds, and the simplest that is nearly as good as the best is chosen. Without tuning, it is "linear".
+          folds, and the simplest that is nearly as good as the best is chosen. A large table is compared on growing
+          parts of its rows until a difference is clear. Without tuning, it is "linear".
         - "auc": :class:`rocmax.AUCClassifier`, with any limit.
         - "logistic" and "svm": logistic regression and the linear support vector machine of scikit-learn.
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
