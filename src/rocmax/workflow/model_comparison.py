@@ -158,8 +158,9 @@ def compare_models(
     n_jobs : int, default=1
         Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
     threads : int, default=None
-        Number of threads of each fit, as in :func:`rocmax.workflow.fit_table`. None divides the cores among parallel
-        fits, as joblib does.
+        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
+        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
+        With None, parallel fits share the cores.
     store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     delimiter : str, default=None
