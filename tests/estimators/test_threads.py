@@ -11,12 +11,14 @@ from threading import Barrier
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
+from typer.testing import CliRunner
 
 from helpers.tables import payments
-from rocmax import BoostedClassifier, _threads
+from rocmax import BoostedClassifier, _threads, workflow
 from rocmax._messages import ParameterError
 from rocmax._threads import BLAS_VARIABLES, WORK_PER_THREAD, engine_threads, using_threads
 from rocmax.backends import boosting
+from rocmax.cli._app import app
 from rocmax.workflow import compare_models, fit_table
 
 
@@ -136,3 +138,18 @@ def test_the_command_line_waits_passively_unless_told_otherwise():
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=True
         )
         assert done.stdout.split()[-1] == expected
+
+
+@pytest.mark.parametrize(("command", "function"), [("fit", "fit_table"), ("compare", "compare_models")])
+def test_the_command_line_passes_the_number(monkeypatch, tmp_path, command, function):
+    seen = []
+
+    def stop(*args, threads, **more):
+        seen.append(threads)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(workflow, function, stop)
+    for options in ([], ["--threads", "3"]):
+        done = CliRunner().invoke(app, [command, str(tmp_path / "a.csv"), "--out", str(tmp_path / "b.csv"), *options])
+        assert "enough" in done.stderr
+    assert seen == [None, 3]
