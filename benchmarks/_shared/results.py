@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -24,11 +25,22 @@ def cpu_time(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
-def command_cpu_time(*args: Any) -> float:
-    """Run a command of rocmax on one thread; return the CPU seconds that it and its children took."""
-    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def command_cpu_time(*args: Any, variables: dict[str, str] = ONE_THREAD, most: int | None = None) -> float:
+    """Run a command of rocmax, on one thread by default; return the CPU seconds that it and its children took.
+
+    It is stopped after ``most`` CPU seconds, and the result is infinite.
+    """
+    others = {name: value for name, value in os.environ.items() if name not in (*ONE_THREAD, "OMP_WAIT_POLICY")}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([ROCMAX, *map(str, args)], check=True, capture_output=True, env={**os.environ, **one_thread})
+    limit = [] if most is None else ["prlimit", f"--cpu={most}"]
+    command = [*limit, ROCMAX, *map(str, args)]
+    done = subprocess.run(command, check=most is None, capture_output=True, env={**others, **variables})
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return float("inf")
+    done.check_returncode()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

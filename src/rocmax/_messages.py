@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 
 class Parameter(NamedTuple):
@@ -29,12 +29,16 @@ class Message(str):
 
     parts: tuple[str | Parameter, ...]
 
-    def __new__(cls, *parts: str | Parameter) -> Message:
+    def __new__(cls, *parts: str | Parameter) -> Self:
         """Put the parts together."""
         text = "".join(_rendered(part, Parameter.in_python) for part in parts)
         message = super().__new__(cls, text)
         message.parts = parts
         return message
+
+
+class Caution(Message):
+    """Message about a result that should not be used as it is; the command line prints it as a warning."""
 
 
 class ParameterError(ValueError):

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_info
 
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
@@ -46,6 +47,7 @@ def snapshot():
         "rcParams": dict(mpl.rcParams),
         "scikit-learn": sklearn.get_config(),
         "print": np.get_printoptions(),
+        "threads": {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()},
     }
 
 

@@ -155,6 +155,55 @@ def test_the_name_of_an_identifier():
     assert identifying_text(30, 20) is None
 
 
+def customers(n_rows=2_000, n_customers=200):
+    """Rows of customers, with quantities that have as few rows for each value."""
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, n_customers, n_rows)
+    return pd.DataFrame(
+        {
+            "amount": rng.lognormal(4, 1, n_rows).round(),
+            "age": rng.integers(18, 90, n_rows),
+            "zip": rng.integers(10_000, 10_400, n_rows),
+            "price_index": rng.integers(50, 250, n_rows),
+            "customers": rng.integers(0, 300, n_rows),
+            "accounts_paid": rng.integers(0, 100, n_rows),
+            "city_id": [f"town {i % 100}" for i in who],
+            "label": rng.integers(0, 2, n_rows),
+        }
+    ).assign(who=who)
+
+
+@pytest.mark.parametrize("name", ["customer_id", "customerId", "CustomerID", "user", "account number", "cust_no", "id"])
+@pytest.mark.parametrize("text", [False, True])
+def test_a_number_of_a_customer_that_repeats_is_not_a_quantity(name, text):
+    if text and name in ("user", "id"):
+        pytest.skip("text is never used as a quantity; it needs the name of a person or thing")
+    table = customers()
+    values = 1_000 + 7 * table.pop("who")
+    table[name] = "C" + values.astype(str) if text else values
+    heard = []
+    model = fit_table(table, target="label", model="linear", tune=False, notify=heard.append)
+    left_out = {column["name"]: column["kind"] for column in model.facts["columns"] if not column["used"]}
+    assert left_out == {name: "identifier"}
+    (note,) = (note for note in heard if "left out" in note)
+    assert note == (
+        f"'{name}' is left out (identifier): 200 different values, 10 rows each, and the name of an identifier; "
+        f"to keep the rows of a value together: group={name!r}; to use it: text=[{name!r}]"
+    )
+    # Each of the proposals works.
+    assert (
+        fit_table(table, target="label", model="linear", tune=False, group=name).facts["columns"][-1]["kind"] == "group"
+    )
+    used = plan_columns(table, target="label", text=name)
+    assert {column.name: column.kind for column in used}[name] == "category"
+
+
+def test_a_code_with_many_rows_each_is_not_an_identifier():
+    table = customers(n_customers=30).rename(columns={"who": "customer_id"})
+    plan = {column.name: column for column in plan_columns(table, target="label")}
+    assert (plan["customer_id"].kind, plan["customer_id"].used) == ("number", True)
+
+
 def test_identifiers_can_be_used_if_they_are_declared():
     table = with_column(np.arange(400))
     assert not column("x", table).used

@@ -26,9 +26,9 @@ from rocmax.workflow import (
     tuning,
     write_report,
 )
-from rocmax.workflow.families import families_for, family_table
+from rocmax.workflow.families import compare_families, families_for, family_table
 from rocmax.workflow.models import FAMILIES, MODELS
-from rocmax.workflow.tuning import compared_rows
+from rocmax.workflow.tuning import compared_parts
 
 GOAL = {"target": "label", "positive": "fraud", "max_fpr": 0.2, "drop": ["customer", "since"]}
 
@@ -174,7 +174,8 @@ def test_the_table_is_printed(tmp_path):
     command = ["fit", tmp_path / "a.csv", "--target", "label", "--out", tmp_path / "m.rocmax"]
     done = CliRunner().invoke(app, [*map(str, command)])
     assert done.exit_code == 0, done.output
-    assert "families in 10 folds of at most 120 training rows:" in done.stdout
+    where = "in cross-validation on 150 training rows, in 10 folds of at most 120 training rows"
+    assert f"families: AUC {where}" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     (chosen,) = (line for line in lines if line[-1:] == ["chosen"])
     assert chosen[0] == "boosted"
@@ -241,7 +242,7 @@ def test_too_few_rows_to_compare():
 
 
 @pytest.mark.slow
-def test_a_large_table_is_compared_on_a_part_of_it(monkeypatch):
+def test_a_large_table_is_decided_on_a_part_of_it_if_the_part_is_clear(monkeypatch):
     monkeypatch.setattr(tuning, "MAX_COMPARED", 50)
     monkeypatch.setattr(tuning, "MAX_COMPARED_IN_WINDOW", 1)
     model = fit_table(crossed_table(400), target="label")
@@ -252,11 +253,119 @@ def test_a_large_table_is_compared_on_a_part_of_it(monkeypatch):
     assert metrics.roc_auc_score(new["label"], predict(model, new)["score"]) > 0.9
 
 
-def test_compared_rows_keep_the_rare_class_and_the_window():
+def rare_steps(n_rows, seed):
+    """A linear column, and a step in which two others count together: trees find it in many rows only."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6))
+    score = 2 * X[:, 0] + 1.5 * np.sign(X[:, 1] * X[:, 2]) + rng.logistic(size=n_rows)
+    return pd.DataFrame(X, columns=list("abcdef")).assign(label=(score > 0).astype(int))
+
+
+@pytest.mark.slow
+def test_a_family_that_wins_with_many_rows_only_is_chosen(monkeypatch):
+    monkeypatch.setattr(tuning, "MAX_COMPARED", 60)
+    monkeypatch.setattr(tuning, "MAX_COMPARED_IN_WINDOW", 1)
+    monkeypatch.setattr(tuning, "families_for", lambda kinds: (["linear", "boosted"], []))
+    model = fit_table(rare_steps(1_600, 2), target="label")
+    assert model.family == "boosted"
+    assert model.facts["families"]["rows"] > 120
+
+
+class Curve:
+    """A family with given scores by the number of rows, the same in all folds but for a pattern."""
+
+    def __init__(self, **by_rows):
+        self.by_rows = {int(rows[1:]): value for rows, value in by_rows.items()}
+        self.asked = []
+
+    def fit(self, X, y, groups):
+        self.asked.append(y.size)
+        self.tuning_ = {"folds": 4, "rows in a fold": y.size * 3 // 4}
+        return self
+
+    def held_out_scores(self, X, y, groups):
+        mean, spread = self.by_rows[y.size]
+        return mean + spread * np.array([-1.0, 1.0, -1.0, 1.0])
+
+
+def raced(sizes, n_rows, **curves):
+    """Compare families with given curves on parts of these sizes."""
+    models = {name: Curve(**curve) for name, curve in curves.items()}
+    found = compare_families(models, np.zeros((n_rows, 1)), np.zeros(n_rows), None, [np.arange(n) for n in sizes])
+    return found, {name: model.asked for name, model in models.items()}
+
+
+def test_families_within_the_noise_of_a_part_are_compared_on_more_rows():
+    # The measured case behind the rule: a lead of half a standard error on a tenth of the rows, a large one on all.
+    found, asked = raced(
+        [10, 100],
+        100,
+        linear={"n10": (0.0710, 0.0), "n100": (0.038, 0.0)},
+        boosted={"n10": (0.0798, 0.0277), "n100": (0.110, 0.01)},
+    )
+    assert found["family"] == "boosted"
+    assert asked == {"linear": [10, 100], "boosted": [10, 100]}
+    assert [row["rows"] for row in found["table"]] == [100, 100]
+    assert (found["rows"], found["rows in a fold"]) == (100, 75)
+
+
+def test_a_clear_lead_of_the_more_flexible_family_is_decided_on_the_first_part():
+    found, asked = raced(
+        [10, 100], 100, linear={"n10": (0.5, 0.0)}, additive={"n10": (0.55, 0.01)}, boosted={"n10": (0.7, 0.01)}
+    )
+    assert found["family"] == "boosted"
+    assert asked == {"linear": [10], "additive": [10], "boosted": [10]}
+
+
+def test_a_lead_of_the_simpler_family_is_checked_with_more_rows():
+    curves = {"linear": {"n10": (0.7, 0.0), "n40": (0.7, 0.0), "n100": (0.7, 0.0)}}
+    crossing = {"n10": (0.5, 0.01), "n40": (0.6, 0.01), "n100": (0.8, 0.01)}
+    found, asked = raced([10, 40, 100], 100, **curves, boosted=crossing)
+    assert found["family"] == "boosted"
+    assert asked["linear"] == [10, 40, 100]
+    # More rows do not help the flexible family: the rest is not spent on it.
+    flat = {"n10": (0.5, 0.01), "n40": (0.5, 0.01)}
+    found, asked = raced([10, 40, 100], 100, **curves, boosted=flat)
+    assert found["family"] == "linear"
+    assert asked["boosted"] == [10, 40]
+
+
+def test_families_that_are_out_keep_the_result_of_their_last_part():
+    found, asked = raced(
+        [10, 100],
+        100,
+        linear={"n10": (0.5, 0.0)},
+        additive={"n10": (0.69, 0.0), "n100": (0.70, 0.0)},
+        boosted={"n10": (0.70, 0.05), "n100": (0.705, 0.02)},
+    )
+    assert asked == {"linear": [10], "additive": [10, 100], "boosted": [10, 100]}
+    assert [row["rows"] for row in found["table"]] == [10, 100, 100]
+    assert [row["difference"] for row in found["table"]] == pytest.approx([-0.2, -0.005, 0.0])
+    # On all rows, the simplest within a standard error.
+    assert [row["chosen"] for row in found["table"]] == [False, True, False]
+
+
+def test_simplicity_does_not_count_on_a_part_of_the_rows():
+    curves = {
+        "linear": {"n10": (0.070, 0.0), "n40": (0.070, 0.0)},
+        "boosted": {"n10": (0.08, 0.03), "n40": (0.08, 0.03)},
+    }
+    assert raced([10, 40], 100, **curves)[0]["family"] == "boosted"
+    assert raced([10, 40], 40, **curves)[0]["family"] == "linear"
+
+
+def test_parts_keep_the_rare_class_and_the_window_and_end_with_all_rows():
     positive = np.arange(100_000) % 50 == 0
-    rows = compared_rows(positive, (0.0, 1.0), 0)
-    assert (positive[rows].sum(), rows.size) == (2_000, 6_000)
-    rows = compared_rows(positive, (0.0, 0.002), 0)
-    assert (positive[rows].sum(), rows.size) == (2_000, 22_000)
-    assert np.all(np.diff(rows) > 0)
-    np.testing.assert_array_equal(compared_rows(positive[:20_000], (0.0, 0.001), 0), np.arange(20_000))
+    sizes = [(positive[rows].sum(), rows.size) for rows in compared_parts(positive, (0.0, 1.0), 0)]
+    assert sizes == [(2_000, 6_000), (2_000, 18_000), (2_000, 100_000)]
+    first, last = compared_parts(positive, (0.0, 0.002), 0)
+    assert (positive[first].sum(), first.size, last.size) == (2_000, 22_000, 100_000)
+    assert np.all(np.diff(first) > 0)
+    (rows,) = compared_parts(positive[:20_000], (0.0, 0.001), 0)
+    np.testing.assert_array_equal(rows, np.arange(20_000))
+    # The time for a very large table is bounded.
+    assert [rows.size for rows in compared_parts(np.arange(1_000_000) % 2 == 0, (0.0, 1.0), 0)] == [
+        8_000,
+        32_000,
+        128_000,
+    ]

@@ -61,16 +61,18 @@ class TreeModel:
         if self.engine == "lightgbm":
             scores = self._booster().predict(lightgbm_rows(X), raw_score=True, **_threads(n_jobs))
         else:
-            scores = self._booster().predict(xgboost_rows(X, n_jobs), output_margin=True)
+            scores = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), output_margin=True)
         return np.asarray(scores, dtype=np.float64)
 
-    def contributions(self, X: Any) -> Array:
+    def contributions(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the contribution of each feature to the score of each row (SHAP values); the last column is constant.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
             Rows, as in :meth:`predict`.
+        n_jobs : int or None, default=None
+            Number of threads; None for the default of the engine.
 
         Returns
         -------
@@ -79,10 +81,10 @@ class TreeModel:
         """
         self._check_width(X)
         if self.engine == "lightgbm":
-            found = self._booster().predict(lightgbm_rows(X), pred_contrib=True)
+            found = self._booster().predict(lightgbm_rows(X), pred_contrib=True, **_threads(n_jobs))
             found = found.toarray() if sparse.issparse(found) else found
         else:
-            found = self._booster().predict(xgboost_rows(X, None), pred_contribs=True)
+            found = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), pred_contribs=True)
         return np.asarray(found, dtype=np.float64)
 
     def booster(self) -> Any:
@@ -101,6 +103,14 @@ class TreeModel:
     def _check_width(self, X: Any) -> None:
         if X.shape[1] != self.n_features:
             raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
+
+    def _xgboost(self, n_jobs: int | None) -> Any:
+        """Return the ensemble of XGBoost with a number of threads, which it does not take in a prediction."""
+        booster = self._booster()
+        if self.__dict__.get("_n_jobs") != n_jobs:
+            booster.set_param("nthread", n_jobs or 0)
+            self._n_jobs = n_jobs
+        return booster
 
     def _booster(self) -> Any:
         if "_built" not in self.__dict__:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rocmax._exit import run
@@ -13,6 +14,9 @@ def main() -> None:
 
 
 def _run_app() -> int:
+    # Threads of OpenMP wait for each other without using the processor, which other processes may need. Libraries read
+    # this when they are loaded, so it comes before their import.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         from rocmax.cli._app import app
     except ImportError as error:

@@ -71,6 +71,10 @@ MaxBytes = Annotated[
         min=1, help="Maximum decompressed size of a compressed table or a model; by default 100 times its size."
     ),
 ]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Number of threads; by default one for small tables, and OMP_NUM_THREADS if it is set."),
+]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
 Dask = Annotated[
     str | None,
@@ -144,6 +148,7 @@ def fit(
     zero_based: ZeroBased = False,
     max_bytes: MaxBytes = None,
     seed: Seed = 0,
+    threads: Threads = None,
     dask: Dask = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -180,6 +185,7 @@ def fit(
             zero_based=zero_based,
             max_bytes=max_bytes,
             random_state=seed,
+            threads=threads,
             dask=dask,
             notify=note,
             on_plan=None if json else show_plan,
@@ -295,6 +301,7 @@ def compare(
     out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,
     splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
     jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
+    threads: Threads = None,
     resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
     text: Text = None,
     number: Number = None,
@@ -338,6 +345,7 @@ def compare(
             group=group,
             n_splits=splits,
             n_jobs=jobs,
+            threads=threads,
             store=resume,
             delimiter=delimiter,
             decimal=decimal,

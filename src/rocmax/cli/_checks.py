@@ -18,7 +18,7 @@ import typer
 
 from rocmax._atomic import check_not_input, check_output, same_file
 from rocmax._exit import error_text
-from rocmax._messages import Parameter, ParameterError, render
+from rocmax._messages import Caution, Parameter, ParameterError, render
 from rocmax._packages import need
 from rocmax.cli._screen import screen, working
 from rocmax.cli._warnings import warnings_shown
@@ -90,8 +90,8 @@ def as_flag(parameter: Parameter) -> str | None:
 
 
 def note(text: str) -> None:
-    """Print a note of the workflow."""
-    screen.print(f"Note: {render(text, as_flag)}")
+    """Print a note of the workflow, or a warning if it is one."""
+    screen.print(f"{'Warning' if isinstance(text, Caution) else 'Note'}: {render(text, as_flag)}")
 
 
 def _check_files(options: dict[str, Any], prints: bool) -> None:

@@ -18,7 +18,7 @@ def show_fit(fitted: Any, out: Path) -> None:
     say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
     say(f"trained on {rows['train']} rows, {rows['held out']} held out")
     if facts["families"] is not None:
-        _show_families(facts["families"])
+        _show_families(facts["families"], title(facts["measure"], result))
     say(tuning_text(facts["tuning"]))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
     groups = facts.get("held_out_groups")
@@ -37,9 +37,12 @@ def show_fit(fitted: Any, out: Path) -> None:
     say(f"model: {out}")
 
 
-def _show_families(found: dict[str, Any]) -> None:
-    say(f"families in {found['folds']} folds of at most {found['rows in a fold']} training rows:")
-    columns = ["family", "mean", "standard error", "difference to the best", "its standard error", "seconds", ""]
+def _show_families(found: dict[str, Any], measure: str) -> None:
+    from rocmax.workflow.families import family_rows
+
+    say(f"families: {measure} {family_rows(found)}")
+    columns = ["family", "rows", "mean", "standard error", "difference to the best", "its standard error"]
+    columns += ["seconds", ""]
     show_table(columns, [_family_row(row) for row in found["table"]])
 
 
@@ -48,6 +51,7 @@ def _family_row(row: dict[str, Any]) -> list[str]:
     best = row["difference"] == 0
     return [
         row["family"],
+        f"{row['rows']:,}",
         f"{row['mean']:.4f}",
         errors[0],
         "best" if best else f"{row['difference']:+.4f}",

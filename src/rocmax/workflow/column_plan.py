@@ -11,7 +11,7 @@ import numpy as np
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax.data import TableSource
 from rocmax.workflow.dates import date_like
-from rocmax.workflow.identifiers import identifying_numbers, identifying_text, is_free_text
+from rocmax.workflow.identifiers import identifying_numbers, identifying_text, is_free_text, repeated_identifier
 from rocmax.workflow.odd_values import ALMOST_ALL, MARKS, OddColumn, look, raise_odd
 
 DROPPED = "dropped"
@@ -33,7 +33,8 @@ class Column:
     missing : int or None
         Number of missing values; None for a column that is not read.
     levels : int or None
-        Number of different values of a column of text; None for others.
+        Number of different values of a column of text, or of one that identifies what several rows belong to; None for
+        others.
     used : bool
         Whether the model uses the column.
     reason : str
@@ -160,7 +161,8 @@ def plan_notes(plan: Sequence[Column]) -> list[str]:
         advice: list[str | Parameter] = []
         if flag is not None and column.reason != TIMES:
             advice = ["; to use it: ", Parameter(flag, [column.name])]
-        notes.append(Message(f"{column.name!r} is left out ({column.kind}): {column.reason}", *advice))
+        reason = column.reason.parts if isinstance(column.reason, Message) else (column.reason,)
+        notes.append(Message(f"{column.name!r} is left out ({column.kind}): ", *reason, *advice))
     return notes
 
 
@@ -196,7 +198,17 @@ def _number(name: str, values: Any, declared: bool) -> Column:
         reason = identifying_numbers(name, values)
         if reason is not None:
             return Column(name, "identifier", missing, None, False, reason)
+        known = values[~np.isnan(values)]
+        if np.all(known == np.floor(known)):
+            levels = np.unique(known).size
+            reason = repeated_identifier(name, known.size, levels, is_text=False)
+            if reason is not None:
+                return Column(name, "identifier", missing, levels, False, _with_group(name, reason))
     return Column(name, "number", missing, None, True)
+
+
+def _with_group(name: str, reason: str) -> Message:
+    return Message(f"{reason}; to keep the rows of a value together: ", Parameter("group", name))
 
 
 def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
@@ -213,6 +225,9 @@ def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
         return _date(name, column, False)
     if reason is not None:
         return Column(name, "text" if is_free_text(column) else "identifier", missing, levels, False, reason)
+    reason = repeated_identifier(name, n_values, levels, is_text=True)
+    if reason is not None:
+        return Column(name, "identifier", missing, levels, False, _with_group(name, reason))
     return Column(name, "category", missing, levels, True, "codes with leading zeros" if is_code else "")
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from rocmax._messages import Message, Parameter
+from rocmax._messages import Caution, Message, Parameter
 from rocmax._typing import Array, Bools, Index
 from rocmax._window import window_end
 from rocmax.metrics import partial_auc_score
+from rocmax.workflow.measuring import window_measure
 
 # Number of rows of a class, and of rows that a limit allows on the wrong side, below which a result is uncertain.
 FEW_ROWS, FEW_ABOVE = 30, 5
@@ -21,6 +22,11 @@ MANY_DUPLICATES = 0.01
 # Value of a measure, and AUC of one column, from which a column is suspected to contain the label.
 PERFECT, LEAKING = 0.9995, 0.99
 MAX_SUSPECTS = 5
+# Values of a column that this share of a class has, and that are so many times as frequent as in the other class, are
+# suspected to be filled in after the label was known.
+LEAKED_SHARE, LEAKED_RATIO = 0.2, 50
+# 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
+RULE_OF_THREE = 3
 SIGNIFICANT = 0.05
 
 
@@ -117,6 +123,96 @@ def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
             Parameter("drop", suspects),
         )
     ]
+
+
+def chance_notes(
+    held_out: Mapping[str, Any], rates: Mapping[str, float], facts: Mapping[str, Any], positive: Bools
+) -> list[str]:
+    """Return warnings about a model that finds no positive row, or whose result could be chance.
+
+    Parameters
+    ----------
+    held_out : mapping
+        Value of the measure on the held-out rows, with the ends "low" and "high" of its interval.
+    rates : mapping
+        Rates of the held-out rows at the saved threshold.
+    facts : mapping
+        Metadata of the model: its measure and its limits.
+    positive : ndarray of bool
+        Whether each held-out row is positive.
+    """
+    notes: list[str] = []
+    if rates["tpr"] == 0:
+        notes.append(
+            Caution(
+                f"the model finds none of the {int(positive.sum()):,} positive held-out rows: their scores are at most "
+                "the saved threshold (TPR 0)"
+            )
+        )
+    measure = window_measure(facts["measure"], (facts["min_fpr"], facts["max_fpr"]), facts["min_tpr"])
+    # The TPR of constant scores is 0 or 1; random scores have the same TPR and FPR.
+    by_chance = (
+        facts["max_fpr"] if facts["measure"] == "tpr_at_fpr" else measure.score(positive, np.zeros(positive.size))
+    )
+    if held_out["low"] <= by_chance < 1 and by_chance > 0:
+        notes.append(
+            Caution(
+                f"the {positive.size:,} held-out rows do not show that the model is better than chance: "
+                f"{measure.title} {held_out['value']:.4f}, 95 % interval [{held_out['low']:.4f}, "
+                f"{held_out['high']:.4f}]; random scores have {by_chance:.4f}"
+            )
+        )
+    return notes
+
+
+def leak_notes(X: Any, positive: Bools) -> list[str]:
+    """Return a note about each column with values that one class often has and the other class never.
+
+    The values are: all that are known or all that are missing; a category; and, for numbers, all that differ from the
+    most frequent one. Large or small numbers are not looked at, because a good feature separates classes by them.
+
+    Parameters
+    ----------
+    X : DataFrame or sparse matrix
+        Rows; there are no notes for a matrix.
+    positive : ndarray of bool
+        Whether each row is positive.
+    """
+    notes: list[str] = []
+    for name in X.columns if hasattr(X, "columns") else ():
+        for text, values in _value_sets(X[name], LEAKED_SHARE * min(positive.sum(), (~positive).sum())):
+            shares = values[positive].mean(), values[~positive].mean()
+            if _leaks(*shares, positive):
+                rows = f"{shares[0]:.1%} of the positive rows and {shares[1]:.1%} of the others"
+                wish = "if it is known only after the label, leave it out: "
+                notes.append(Message(f"{name!r} {text} in {rows}; {wish}", Parameter("drop", [name])))
+                break
+    return notes[:MAX_SUSPECTS]
+
+
+def _value_sets(column: Any, fewest: float) -> Iterator[tuple[str, Bools]]:
+    """Yield sets of values, each with its description and whether each row is in it; ``fewest`` rows for a category."""
+    missing = column.isna().to_numpy()
+    if missing.all():
+        return
+    if missing.any():
+        yield "is filled", ~missing
+        yield "is missing", missing
+    counts = column.value_counts()
+    if column.dtype.kind == "f":
+        yield f"differs from {counts.index[0]:g}", ~missing & (column != counts.index[0]).to_numpy()
+        return
+    for level in counts.index[counts >= fewest]:
+        yield f"is {level!r}", (column == level).to_numpy()
+
+
+def _leaks(of_positives: float, of_others: float, positive: Bools) -> bool:
+    """Return whether values are frequent in one class and at least `LEAKED_RATIO` times as rare in the other."""
+    sides = [(of_positives, RULE_OF_THREE / int(positive.sum())), (of_others, RULE_OF_THREE / int((~positive).sum()))]
+    return any(
+        share >= LEAKED_SHARE and share >= LEAKED_RATIO * max(other, least)
+        for (share, _), (other, least) in (sides, sides[::-1])
+    )
 
 
 def split_notes(n_splits: int) -> list[str]:

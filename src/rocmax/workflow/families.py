@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from rocmax._progress import part, stage
+from rocmax._typing import Array
 from rocmax.workflow.models import FAMILIES, need_package
 
 # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
 MAX_SPLINE_COLUMNS = 50
-# Difference to the best mean, in standard errors, within which a simpler family is chosen.
+# Difference to the best mean, in standard errors, within which a simpler family is chosen, if all rows are compared.
 CLOSE = 1.0
+# Difference in standard errors from which a part of the rows decides between two families.
+CLEAR = 2.0
 
 
 def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
@@ -47,13 +52,22 @@ def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
 
 
 def compare_families(
-    candidates: Mapping[str, Any], X: Any, y: NDArray[Any], groups: NDArray[Any] | None
+    candidates: Mapping[str, Any],
+    X: Any,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None,
+    parts: Sequence[NDArray[np.intp]] | None = None,
 ) -> dict[str, Any]:
     """Tune each family in the same cross-validation folds and choose one by the scores on the held-out rows.
 
     A family is represented by the best of its parameters. The parameters are chosen with the same rows, so the means
     are slightly too high; all families have this advantage. Parameters that were chosen without the held-out rows of
     each fold would take as many searches as there are folds.
+
+    The comparison is a race over growing parts of the rows. A part leaves out the families that :func:`still_in`
+    decides against, and the next part compares the others, until one is left or there are no more parts. On all rows,
+    the simplest family that is nearly as good as the best is chosen, as in :func:`family_table`. On a part of them,
+    it is the best: a flexible family gains more from the rows that are not there.
 
     Parameters
     ----------
@@ -65,27 +79,91 @@ def compare_families(
         Labels.
     groups : ndarray of shape (n_samples,) or None
         Groups, which are not split between folds.
+    parts : sequence of ndarray of int, default=None
+        Rows of each part, from the smallest to the largest; None compares all rows.
 
     Returns
     -------
     dict
-        "family", the chosen name; "table", a row for each family, as in :func:`family_table`; "rows" that were used,
-        "folds" and "rows in a fold".
+        "family", the chosen name; "table", a row for each family, as in :func:`family_table`, with the "rows" of the
+        last part on which it was compared, "seconds" on all parts, and the difference to the best on that part;
+        "rows", "folds" and "rows in a fold" of the last part.
     """
-    scores, seconds = {}, {}
-    for number, (name, model) in enumerate(candidates.items(), 1):
-        start = perf_counter()
-        with part(f"family {number} of {len(candidates)}"):
-            stage(f"preparing {name}")
-            scores[name] = model.fit(X, y, groups).held_out_scores(X, y, groups)
-        seconds[name] = perf_counter() - start
-    table = family_table(scores, seconds)
-    size = {key: candidates["linear"].tuning_[key] for key in ("folds", "rows in a fold")}
-    chosen = next(row["family"] for row in table if row["chosen"])
-    return {"family": chosen, "table": table, "rows": int(y.size), **size}
+    parts = [np.arange(y.size)] if parts is None else parts
+    names, seconds = list(candidates), dict.fromkeys(candidates, 0.0)
+    results: dict[str, dict[str, Any]] = {}
+    before: dict[str, Array] = {}
+    for number, rows in enumerate(parts, 1):
+        X_part, y_part, groups_part = (some_rows(values, rows) for values in (X, y, groups))
+        size = f" on {rows.size:,} rows" if len(parts) > 1 else ""
+        scores = {}
+        for position, name in enumerate(names, 1):
+            start = perf_counter()
+            with part(f"family {position} of {len(names)}{size}"):
+                stage(f"preparing {name}")
+                model = candidates[name].fit(X_part, y_part, groups_part)
+                scores[name] = np.asarray(model.held_out_scores(X_part, y_part, groups_part))
+            seconds[name] += perf_counter() - start
+        simple = rows.size == y.size
+        table = family_table(scores, seconds, CLOSE if simple else 0.0)
+        size_of_folds = {key: candidates[names[0]].tuning_[key] for key in ("folds", "rows in a fold")}
+        results |= {row["family"]: {**row, "rows": int(rows.size), "chosen": False} for row in table}
+        chosen = next(row["family"] for row in table if row["chosen"])
+        names = still_in(scores, before)
+        if number == len(parts) or len(names) == 1:
+            chosen = chosen if number == len(parts) else names[0]
+            break
+        before = scores
+    results[chosen]["chosen"] = True
+    return {
+        "family": chosen,
+        "table": [results[name] for name in candidates],
+        "rows": int(rows.size),
+        **size_of_folds,
+    }
 
 
-def family_table(scores: Mapping[str, Sequence[float]], seconds: Mapping[str, float]) -> list[dict[str, Any]]:
+def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[str]:
+    """Return the families that a part of the rows does not decide against.
+
+    A family is out if a more flexible one is better by `CLEAR` standard errors of the paired difference: more rows
+    favor the more flexible one. It is also out if a simpler one is better by as much, and the lead is no smaller than
+    on the part before, so that more rows do not help. A single part never decides against a more flexible family.
+
+    Parameters
+    ----------
+    scores : dict of str to ndarray
+        Score of each fold, by family, from the simplest to the most flexible.
+    before : dict of str to ndarray
+        The same on the part before, with fewer rows; empty for the first part.
+
+    Returns
+    -------
+    list of str
+        Names, from the simplest to the most flexible family.
+    """
+    names, out = list(scores), set()
+    for simple, flexible in combinations(names, 2):
+        lead = scores[flexible] - scores[simple]
+        error = _standard_error(lead)
+        if error is None or abs(lead.mean()) <= CLEAR * error:
+            continue
+        if lead.mean() > 0:
+            out.add(simple)
+        elif simple in before and flexible in before:
+            shrinks = lead.mean() > before[flexible].mean() - before[simple].mean()
+            out |= set() if shrinks else {flexible}
+    return [name for name in names if name not in out]
+
+
+def some_rows(values: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows, without a copy if they are all; None for None."""
+    return values if values is None or rows.size == values.shape[0] else _safe_indexing(values, rows)
+
+
+def family_table(
+    scores: Mapping[str, Any], seconds: Mapping[str, float], errors: float = CLOSE
+) -> list[dict[str, Any]]:
     r"""Return the table behind the choice of a family, the simplest that is nearly as good as the best.
 
     Nearly as good means that the difference of the means is at most its standard error (Breiman et al., 1984,
@@ -100,6 +178,8 @@ def family_table(scores: Mapping[str, Sequence[float]], seconds: Mapping[str, fl
         Score of each fold, by family, from the simplest to the most flexible.
     seconds : dict of str to float
         Time of the fit, by family.
+    errors : float, default=1.0
+        Difference to the best mean, in its standard errors, that counts as nearly as good.
 
     Returns
     -------
@@ -114,7 +194,7 @@ def family_table(scores: Mapping[str, Sequence[float]], seconds: Mapping[str, fl
     for name, values in by_family.items():
         gap = by_family[best] - values
         error = _standard_error(gap)
-        close = error is None or bool(gap.mean() <= CLOSE * error)
+        close = error is None or bool(gap.mean() <= errors * error)
         table.append(
             {
                 "family": name,
@@ -134,9 +214,13 @@ def family_text(found: dict[str, Any] | None) -> str:
     if found is None:
         return "not compared"
     rows = [f"{row['family']} {row['mean']:.4f} ({row['difference']:+.4f})" for row in found["table"]]
+    return f"{', '.join(rows)} {family_rows(found)}; chosen: {found['family']}"
+
+
+def family_rows(found: dict[str, Any]) -> str:
+    """Return the rows and folds of a comparison of families as text."""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
-    rule = "the simplest within one standard error of the best"
-    return f"{', '.join(rows)} in {size}; chosen: {found['family']}, {rule}"
+    return f"in cross-validation on {found['rows']:,} training rows, in {size}"
 
 
 def _standard_error(values: NDArray[np.float64]) -> float | None:

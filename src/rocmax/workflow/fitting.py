@@ -16,17 +16,18 @@ import rocmax
 from rocmax._calibration import fit_calibration
 from rocmax._messages import Message, Parameter
 from rocmax._progress import Listener, listening, stage
+from rocmax._threads import using_threads
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators._splits import split_groups
 from rocmax.estimators.threshold import GroupEvidence, order_statistic
 from rocmax.workflow.column_plan import Column
-from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
+from rocmax.workflow.evidence import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import measured, usable_groups
 from rocmax.workflow.models import WHOLE, check_table, need_package, positive_scores
-from rocmax.workflow.settings import FitSettings, check_fit
+from rocmax.workflow.settings import FitSettings, check_fit, check_threads
 from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
 from rocmax.workflow.tables import Reading, Training, need_tables, read_training
@@ -73,6 +74,7 @@ def fit_table(
     zero_based: bool = False,
     max_bytes: int | None = None,
     random_state: int = 0,
+    threads: int | None = None,
     dask: Any = None,
     notify: Callable[[str], None] | None = None,
     on_plan: Callable[[list[Column]], None] | None = None,
@@ -113,7 +115,8 @@ def fit_table(
           per column; not for svmlight files.
         - "boosted": :class:`rocmax.BoostedClassifier`, an ensemble of trees; requires LightGBM.
         - "auto": one of these families. Their cross-validated scores on the training rows are compared on the same
-          folds, and the simplest that is nearly as good as the best is chosen. Without tuning, it is "linear".
+          folds, and the simplest that is nearly as good as the best is chosen. A large table is compared on growing
+          parts of its rows until a difference is clear. Without tuning, it is "linear".
         - "auc": :class:`rocmax.AUCClassifier`, with any limit.
         - "logistic" and "svm": logistic regression and the linear support vector machine of scikit-learn.
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
@@ -158,6 +161,9 @@ def fit_table(
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
+    threads : int, default=None
+        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
+        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
     dask : str or distributed.Client, default=None
         Scheduler of a dask cluster, whose workers read the parquet files and fit a linear model without tuning. Only
         samples of at most 100,000 training rows, for the plan of the columns and the preprocessing, and as many
@@ -215,7 +221,8 @@ def fit_table(
         "group": group,
         "reading": Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
     } | {"text": text, "number": number, "date": date, "drop": drop, "id": id}
-    with listening(progress):
+    check_threads(threads)
+    with listening(progress), using_threads(threads):
         if dask is not None:
             from rocmax.workflow.on_cluster import fit_on_cluster  # needs dask
 
@@ -238,6 +245,7 @@ def fit_training(
     train, test = split_rows(training, settings)
     notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
     notes += duplicate_notes(training.X, train, test)
+    notes += leak_notes(training.X, training.target.is_positive)
     for note in notes:
         tell(note)
     fitted = fit_rows(training, settings, (train, test))
@@ -262,11 +270,12 @@ def evaluated(
     is_positive = training.target.is_positive[fitted.test]
     groups, found = usable_groups(_rows(training.groups, fitted.test), is_positive)
     facts["held_out"] = measured(settings.measure, facts, is_positive, scores, groups)
+    facts["at_threshold"] = rates_at_zero(is_positive, scores)
     found += corner_notes(is_positive, scores, facts)
+    found += chance_notes(facts["held_out"], facts["at_threshold"], facts, is_positive)
     for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
-    facts["at_threshold"] = rates_at_zero(is_positive, scores)
     facts["calibration"] = fit_calibration(scores, is_positive)
     facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
     return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)

@@ -21,6 +21,16 @@ LARGE, NARROW = 100_000, 0.1
 # Larger whole numbers are not exact as floating-point numbers.
 EXACT = 2.0**53
 NAMED_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index)$|^unnamed: 0$|^$)|[a-z]I[Dd]$")
+# Names of columns that identify what several rows belong to. An index, such as that of prices, may be a quantity.
+_SUBJECT = (
+    "(account|acct|card|client|cust|customer|device|employee|household|member|merchant|patient|person|policy|student|"
+    "subject|supplier|user|vendor)"
+)
+_NUMBERED = r"[\W_]*(id|uuid|guid|key|no|nr|num|number|code|ref)"
+REPEATED_ID = re.compile(rf"(?i:(^|[\W_])(id|uuid|guid)$|^{_SUBJECT}({_NUMBERED})?$)|[a-z]I[Dd]$")
+REPEATED_TEXT_ID = re.compile(rf"(?i:(^|[\W_]){_SUBJECT}{_NUMBERED}$)")
+# Mean number of rows for each value up to which such a column has few rows each.
+FEW_EACH = 50
 
 
 def identifying_text(n_values: int, levels: int) -> str | None:
@@ -64,6 +74,29 @@ def identifying_numbers(name: str, values: Array) -> str | None:
     if NAMED_ID.search(name):
         return f"{levels:,} different whole numbers in {known.size:,} rows, and the name of an identifier"
     return None
+
+
+def repeated_identifier(name: str, n_values: int, levels: int, is_text: bool) -> str | None:
+    """Return why a column identifies what several rows belong to, such as a customer, or None if it does not.
+
+    The name is that of an identifier, and many values have few rows each. Text needs the name of a person or thing: it
+    is never used as a quantity, and the identifier of a city is a fair category.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    n_values : int
+        Number of rows with a value.
+    levels : int
+        Number of different values.
+    is_text : bool
+        Whether the values are text; otherwise, they are whole numbers.
+    """
+    named = (REPEATED_TEXT_ID if is_text else REPEATED_ID).search(name)
+    if n_values < MIN_ROWS or levels < MIN_LEVELS or n_values > FEW_EACH * levels or not named:
+        return None
+    return f"{levels:,} different values, {n_values / levels:.2g} rows each, and the name of an identifier"
 
 
 def is_free_text(column: Any) -> bool:

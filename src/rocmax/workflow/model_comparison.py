@@ -10,6 +10,7 @@ from typing import Any
 
 from rocmax._atomic import check_not_input, write_file
 from rocmax._messages import Message, Parameter, ParameterError
+from rocmax._threads import using_threads
 from rocmax.metrics import make_scorer
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.comparison import compare, read_store
@@ -17,7 +18,15 @@ from rocmax.workflow.evidence import split_notes
 from rocmax.workflow.families import families_for
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import MODELS, check_table, need_package
-from rocmax.workflow.settings import check_choice, check_count, check_floor, check_measure, check_seed, check_window
+from rocmax.workflow.settings import (
+    check_choice,
+    check_count,
+    check_floor,
+    check_measure,
+    check_seed,
+    check_threads,
+    check_window,
+)
 from rocmax.workflow.tables import Reading, need_tables, read_training
 from rocmax.workflow.tuning import TunedPipeline
 
@@ -90,6 +99,7 @@ def compare_models(
     group: str | None = None,
     n_splits: int = 10,
     n_jobs: int = 1,
+    threads: int | None = None,
     store: str | Path | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
@@ -147,6 +157,10 @@ def compare_models(
         Number of random splits. Each test set has 30 % of the rows.
     n_jobs : int, default=1
         Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    threads : int, default=None
+        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
+        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
+        With None, parallel fits share the cores.
     store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     delimiter : str, default=None
@@ -192,6 +206,7 @@ def compare_models(
     """
     window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
     chosen = check_measure(measure, max_fpr, floor)
+    check_threads(threads)
     names = _check(models, n_splits, n_jobs, random_state, store, table)
     training = read_training(
         table,
@@ -221,18 +236,19 @@ def compare_models(
     in_range = window_measure(chosen, window, floor)
     shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
     shared["min_tpr"] = floor
-    found = compare(
-        {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
-        training.X,
-        training.target.labels,
-        scoring=make_scorer(in_range, pos_label=side),
-        n_splits=n_splits,
-        groups=training.groups,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        store=store,
-        progress=progress,
-    )
+    with using_threads(threads):
+        found = compare(
+            {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
+            training.X,
+            training.target.labels,
+            scoring=make_scorer(in_range, pos_label=side),
+            n_splits=n_splits,
+            groups=training.groups,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            store=store,
+            progress=progress,
+        )
     return ModelComparison(found, chosen, side, notes, training.plan, in_range.title)
 
 

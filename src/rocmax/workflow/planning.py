@@ -35,6 +35,8 @@ def plan_columns(
     - Text is used as categories, unless nearly every row has its own value: then it is an identifier or free text, and
       is left out. Whole numbers with leading zeros are codes, and are used as categories.
     - Row numbers, and other whole numbers that were issued one by one, are identifiers, and are left out.
+    - A column with the name of an identifier, many values and few rows each, such as a number of customers, is left
+      out; a note proposes it for ``group``.
     - Dates are left out, unless they are declared.
     - A column with one value, or without any, is left out.
 

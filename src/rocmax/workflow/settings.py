@@ -113,6 +113,12 @@ def check_count(name: str, value: Any, least: int, needed: str) -> None:
         raise ParameterError(Message(Parameter(name), f" must be {needed}; got {value!r}"))
 
 
+def check_threads(threads: Any) -> None:
+    """Raise ParameterError if a number of threads is neither None nor a positive integer."""
+    if threads is not None:
+        check_count("threads", threads, 1, "a positive integer, or None to follow the size of the table")
+
+
 def check_seed(random_state: Any) -> None:
     """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
     needed = "an integer from 0 to 2**32 - 1, which is saved with the model"

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 
 from rocmax._progress import CountedScorer, part, stage
 from rocmax._quiet import hushed
@@ -21,7 +20,7 @@ from rocmax._response import class_scores
 from rocmax._typing import Array
 from rocmax.estimators import BoostedClassifier
 from rocmax.metrics import make_scorer
-from rocmax.workflow.families import compare_families, families_for
+from rocmax.workflow.families import compare_families, families_for, some_rows
 from rocmax.workflow.measuring import window_measure
 from rocmax.workflow.models import WHOLE, make_classifier, make_preprocessing, tuning_grid
 from rocmax.workflow.preprocessing import common_levels
@@ -35,8 +34,10 @@ FEW_ROWS, MANY_ROWS = 5_000, 20_000
 MOST_ROWS_IN_FOLDS = 30_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
-# The same for the rows on which families are compared.
+# The same for the first rows on which families are compared. Each part has four times as many as the one before, so
+# that all parts before the last take at most a third of its time; the third part is the last that is not all rows.
 MAX_COMPARED, MAX_COMPARED_IN_WINDOW = 4_000, 40
+GROWTH, MOST_PARTS = 4, 3
 # Number of values up to which one-hot columns become a dense matrix.
 MOST_DENSE_VALUES = 1_000_000
 
@@ -176,12 +177,13 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         chosen = self._named("linear")
         self.families_ = None
         limits: dict[str, Any] = {"window": self.window, "seed": self.seed, "min_tpr": self.min_tpr}
-        rows = compared_rows(y == self.positive, **limits)
-        if self.tune and tuning_splits(y[rows] == self.positive, _part(groups, rows), **limits):
+        parts = compared_parts(y == self.positive, **limits)
+        first = parts[0]
+        if self.tune and tuning_splits(y[first] == self.positive, some_rows(groups, first), **limits):
             candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
-            self.families_ = compare_families(candidates, _part(X, rows), y[rows], _part(groups, rows))
+            self.families_ = compare_families(candidates, X, y, groups, parts)
             chosen = candidates[self.families_["family"]]
-        if self.families_ is None or rows.size < y.size:
+        if self.families_ is None or self.families_["rows"] < y.size:
             chosen.fit(X, y, groups)
         self.family_, self.pipeline_, self.classes_ = chosen.model, chosen.pipeline_, chosen.classes_
         self.tuning_ = chosen.tuning_
@@ -247,14 +249,25 @@ def boosted_splits(positive: NDArray[np.bool_], groups: NDArray[Any] | None, see
     return kept[:1] if n_rows > MOST_ROWS_IN_FOLDS else kept
 
 
-def compared_rows(positive: NDArray[np.bool_], window: tuple[float, float], seed: int, min_tpr: float = 0.0) -> Rows:
-    """Return the rows on which families are compared: all, or a random subsample of a class with many rows.
+def compared_parts(
+    positive: NDArray[np.bool_], window: tuple[float, float], seed: int, min_tpr: float = 0.0
+) -> list[Rows]:
+    """Return the growing parts of the rows on which families are compared; the last one is usually all rows.
 
-    A class keeps at least `MAX_COMPARED` rows, and enough for `MAX_COMPARED_IN_WINDOW` negatives in the FPR range or
-    positives above the required TPR.
+    In the first part, a class has at most `MAX_COMPARED` rows, or enough for `MAX_COMPARED_IN_WINDOW` negatives in the
+    FPR range or positives above the required TPR; each other part has `GROWTH` times as many. A part with more than
+    half of the rows is replaced by all rows. After `MOST_PARTS` such parts, the time of the comparison is bounded, and
+    all rows are not compared.
     """
     most = max(MAX_COMPARED, round(MAX_COMPARED_IN_WINDOW / min(window[1] - window[0], 1 - min_tpr)))
-    return _at_most(most, np.arange(positive.size), positive, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    found: list[Rows] = []
+    for i in range(MOST_PARTS):
+        rows = _at_most(most * GROWTH**i, np.arange(positive.size), positive, rng)
+        if 2 * rows.size > positive.size:
+            return [*found, np.arange(positive.size)]
+        found.append(rows)
+    return found
 
 
 def _at_most(most: int, rows: Rows, positive: NDArray[np.bool_], rng: np.random.Generator) -> Rows:
@@ -262,11 +275,6 @@ def _at_most(most: int, rows: Rows, positive: NDArray[np.bool_], rng: np.random.
     parts = [rows[positive[rows] == side] for side in (True, False)]
     kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
     return np.sort(np.concatenate(kept))
-
-
-def _part(values: Any, rows: Rows) -> Any:
-    """Return some rows, without a copy if they are all."""
-    return values if values is None or rows.size == values.shape[0] else _safe_indexing(values, rows)
 
 
 def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: int, seed: int) -> list[Split]:
@@ -364,8 +372,14 @@ def tuning_text(found: dict[str, Any] | None) -> str:
     starts = f", starting from {'; '.join(found['starts'])}" if "starts" in found else ""
     size = f"{found['folds']} folds of at most {found['rows in a fold']} training rows"
     measure = f" by {found['scored by']}" if "scored by" in found else ""
-    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{measure})"
+    rows = f" on {found['held-out rows']:,} training rows" if "held-out rows" in found else ""
+    return f"tuned in {size}: {chosen}{starts} ({found['score']:.4f} in cross-validation{rows}{measure})"
 
 
 def _size(splits: list[Split]) -> dict[str, int]:
-    return {"folds": len(splits), "rows in a fold": max(train.size for train, _ in splits)}
+    held_out = np.unique(np.concatenate([test for _, test in splits])).size
+    return {
+        "folds": len(splits),
+        "rows in a fold": max(train.size for train, _ in splits),
+        "held-out rows": int(held_out),
+    }

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from rocmax._calibration import calibrated, fit_calibration
 from rocmax._packages import need
 from rocmax._response import direction, towards
 from rocmax._rounding import score_error
+from rocmax._threads import engine_threads
 from rocmax._typing import Array
 from rocmax._validate import (
     TrainingSet,
@@ -141,7 +143,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         Direction of the effect of each feature on the score for the positive class: 1 increasing, -1 decreasing, 0 any.
         A dict maps names of features to directions.
     n_jobs : int, default=None
-        Number of threads of the engine; None for all. The fitted trees do not depend on it.
+        Number of threads of the engine; -1 for all cores that the process may use. None takes one thread for each
+        2,000,000 values of `X`, so one for a small table, up to these cores; the variable ``OMP_NUM_THREADS`` and
+        limits by threadpoolctl are respected. The fitted trees do not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
         global generator is never used.
@@ -365,7 +369,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             Contributions; the last column is the same for all rows. The sum over the columns is the decision value.
         """
         rows = self.encode(X)
-        found: Array = np.mean([model.contributions(rows) for model in self.models_], axis=0)
+        threads = self._prediction_threads(rows)
+        found: Array = np.mean([model.contributions(rows, threads) for model in self.models_], axis=0)
         found[:, -1] -= self.threshold_
         return direction(positive_index(self.classes_, self.pos_label)) * found
 
@@ -416,7 +421,11 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         return check_rows(self, encode_categories(X, categories), allow_missing=True)
 
     def _scores(self, X: Any) -> Array:
-        return np.asarray(np.mean([model.predict(X, self.n_jobs) for model in self.models_], axis=0))
+        threads = self._prediction_threads(X)
+        return np.asarray(np.mean([model.predict(X, threads) for model in self.models_], axis=0))
+
+    def _prediction_threads(self, X: Any) -> int | None:
+        return engine_threads(self.n_jobs, X.shape[0] * self.n_estimators_)
 
     def _remedy(self) -> str:
         if self.engine == "lightgbm":
@@ -437,7 +446,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         monotonic = directions(
             self.monotonic_cst, self.n_features_in_, getattr(self, "feature_names_in_", None), columns
         )
-        limits = (self.min_samples_leaf, self.n_jobs, rate, most)
+        threads = engine_threads(self.n_jobs, int(data.X.nnz if sparse.issparse(data.X) else data.X.size))
+        limits = (self.min_samples_leaf, threads, rate, most)
         return Plan(self.engine, columns, monotonic, *limits, self.n_models > 1, seed)
 
     def _record(self, choice: Choice) -> None:
