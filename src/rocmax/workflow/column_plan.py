@@ -13,6 +13,7 @@ from rocmax.data import TableSource
 from rocmax.workflow.dates import date_like
 from rocmax.workflow.identifiers import identifying_numbers, identifying_text, is_free_text
 from rocmax.workflow.odd_values import ALMOST_ALL, MARKS, OddColumn, look, raise_odd
+from rocmax.workflow.preprocessing import merged_forms
 
 DROPPED = "dropped"
 CARRIED = "carried to the output"
@@ -122,6 +123,7 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
         else:
             found = None if name in declared.text or name in codes else look(column, source, name in declared.number)
             if found is None:
+                column = merged_forms(column)
                 plan.append(_text(name, column, name in declared.text, name in codes))
             else:
                 numbers = found.numbers.to_numpy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,44 @@ def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
         missing = [MISSING] if not kept or X[name].isna().any() or (X[name] == "").any() else []
         found[name] = sorted({*kept, *missing})
     return found
+
+
+def merged_forms(column: Any) -> Any:
+    """Return a column of text in which the forms of a category, such as 1 and 1.0, or True and true, are one."""
+    forms: dict[str, list[str]] = {}
+    for value in column.dropna().unique():
+        forms.setdefault(_plain_form(value), []).append(value)
+    return _renamed(
+        column,
+        {
+            value: min(group, key=lambda form: (len(form), form))
+            for group in forms.values()
+            if len(group) > 1
+            for value in group
+        },
+    )
+
+
+def known_forms(column: Any, levels: Iterable[str]) -> Any:
+    """Return a column of text in which another form of a known category is replaced by the category."""
+    known = set(levels)
+    by_form = {_plain_form(level): level for level in sorted(known, reverse=True)}
+    others = {value: by_form.get(_plain_form(value), value) for value in column.dropna().unique() if value not in known}
+    return _renamed(column, {value: level for value, level in others.items() if value != level})
+
+
+def _plain_form(text: str) -> str:
+    """Return the form that equal numbers and truth values have in common: an integer without .0, and lower case."""
+    whole = re.fullmatch(r"([+-]?\d+)\.0+", text)
+    if whole:
+        return whole[1]
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def _renamed(column: Any, names: Mapping[str, str]) -> Any:
+    return (
+        column.map(lambda value: names.get(value, value), na_action="ignore").astype(column.dtype) if names else column
+    )
 
 
 def preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
