@@ -78,7 +78,7 @@ def _found_encoding(sample: bytes, likely: str | None) -> str:
 
 def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
     """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
-    first = likely.get("delimiter") or default
+    first: str = likely.get("delimiter") or default
     best, found = (0.0, 0), first
     # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
     for mark in sorted({*DELIMITERS, first}, key=lambda mark: mark == ","):
@@ -227,10 +227,9 @@ class _Explained:
     def _bad_value(self, column: str, value: str) -> DataError:
         line = lines_of(self.source, column, [value]).get(value)
         where = self.source.at(line) if line else str(self.source.path)
-        advice = Parameter("types", {column: "text"}, " (to read the column as text: {})")
-        return DataError(
-            Message(f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}", advice)
-        )
+        found = f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}"
+        as_text = Parameter("types", {column: "text"}, " (to read the column as text: {})")
+        return DataError(Message(found, as_text, Parameter("na", [value], "; to read it as a missing value: {}")))
 
 
 def lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ def check_sizes(X: Any, source: TableSource | None) -> None:
         bad = values[np.abs(values) > LARGEST]
         if bad.size:
             decimal = "." if source is None else source.text.decimal
-            found = None if source is None else source.find(name, lambda text, mark=decimal: _is_huge(text, mark))
+            found = None if source is None else source.find(name, partial(_is_huge, decimal=decimal))
             place, value = found or ("the table" if source is None else source.name, str(bad[0]))
             needed = f"column {name!r} must have numbers from -{LARGEST:g} to {LARGEST:g}; got {value}"
             raise DataError(Message(f"{place}: {needed}; to read it as missing: ", Parameter("na", [value])))
