@@ -166,7 +166,7 @@ def test_a_number_too_large_is_named_with_column_and_line(tmp_path, value):
     bad = frame.astype({"size": object})
     bad.loc[7, "size"] = value
     bad.to_csv(tmp_path / "b.csv", index=False)
-    message = f"b.csv, line 9: column 'size' must have numbers from -1e+100 to 1e+100; got {value}; to read it as missing"
+    message = f"b.csv, line 9: column 'size' must have numbers from -1e+100 to 1e+100; got {value}; to read it as"
     assert message in invoke("fit", tmp_path / "b.csv", *goal[:-1], tmp_path / "n.rocmax", code=1)
     for command in ("predict", "evaluate"):
         assert message in invoke(command, tmp_path / "m.rocmax", tmp_path / "b.csv", code=1)

@@ -66,7 +66,7 @@ def test_what_is_given_wins_over_what_is_detected(tmp_path):
 def test_a_likely_form_counts_unless_the_file_shows_another(tmp_path):
     likely = {"delimiter": ";", "encoding": "cp1250"}
     path = tmp_path / "a.csv"
-    path.write_bytes("a;b,c\n1;2,3\n".encode())  # both marks are possible
+    path.write_bytes(b"a;b,c\n1;2,3\n")  # both marks are possible
     assert TableSource(path, likely=likely).columns == ["a", "b,c"]
     path.write_bytes("a;b\nŁódź;1\n".encode("cp1250"))
     source = TableSource(path, likely=likely)
