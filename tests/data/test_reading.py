@@ -72,6 +72,10 @@ def test_a_likely_form_counts_unless_the_file_shows_another(tmp_path):
     source = TableSource(path, likely=likely)
     assert source.read().X["a"].tolist() == ["Łódź"]
     assert source.notes == []
+    path.write_bytes(b"a;b\nx;1\n")
+    assert TableSource(path, likely={"encoding": "utf-16"}).columns == ["a", "b"]
+    with pytest.raises(ValueError, match="delimiter must be one character; got ';;'"):
+        TableSource(path, likely={"delimiter": ";;"})
     path.write_bytes("a,b\nŁódź,1\n".encode())
     source = TableSource(path, likely=likely)
     assert source.read().X["a"].tolist() == ["Łódź"]

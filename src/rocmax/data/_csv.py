@@ -58,27 +58,29 @@ def detected(source: Source, likely: Mapping[str, Any]) -> TextOptions:
 
 def _found_encoding(sample: bytes, likely: str | None) -> str:
     """Return the encoding of the first bytes of a text."""
-    is_utf8 = True
-    try:
-        codecs.getincrementaldecoder(UTF8)().decode(sample)  # a character may be cut off at the end
-    except UnicodeDecodeError:
-        is_utf8 = False
-    if is_utf8 and (likely is None or not sample.isascii()):
+    if sample.isascii():
+        fits = likely is not None and _decoded(sample, likely) == sample.decode("ascii")
+        return likely if likely is not None and fits else UTF8
+    if _decoded(sample, UTF8) is not None:
         return UTF8
-    if likely is not None and likely != UTF8:
+    if likely is not None and likely != UTF8 and _decoded(sample, likely) is not None:
         return likely
-    if is_utf8 or _CONTROL.search(sample):
-        return UTF8  # bytes of no text: the reader names the first that is not UTF-8
+    is_text = not _CONTROL.search(sample) and _decoded(sample, WESTERN) is not None
+    return WESTERN if is_text else UTF8  # where nothing fits, the reader names the first byte that is not UTF-8
+
+
+def _decoded(sample: bytes, encoding: str) -> str | None:
+    """Return the first bytes of a text, of which the last character may be cut off; None if they are not decoded."""
     try:
-        sample.decode(WESTERN)
-    except UnicodeDecodeError:
-        return UTF8
-    return WESTERN
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeError:
+        return None
 
 
 def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
     """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
-    first: str = likely.get("delimiter") or default
+    usual: str | None = likely.get("delimiter")
+    first = usual or default
     best, found = (0.0, 0), first
     # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
     for mark in sorted({*DELIMITERS, first}, key=lambda mark: mark == ","):
@@ -91,7 +93,7 @@ def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[st
         if not lengths or lengths[0] < 2:
             continue
         share = lengths.count(lengths[0]) / len(lengths)
-        if mark == likely.get("delimiter") and share == 1.0:
+        if mark == usual and share == 1.0:
             return mark
         if (share, lengths[0]) > best:
             best, found = (share, lengths[0]), mark
@@ -229,7 +231,8 @@ class _Explained:
         where = self.source.at(line) if line else str(self.source.path)
         found = f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}"
         as_text = Parameter("types", {column: "text"}, " (to read the column as text: {})")
-        return DataError(Message(found, as_text, Parameter("na", [value], "; to read it as a missing value: {}")))
+        missing = [Parameter("na", [value], "; to read it as a missing value: {}")] if _short(value) == value else []
+        return DataError(Message(found, as_text, *missing))
 
 
 def lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:

@@ -93,21 +93,22 @@ class TableSource:
         likely: Mapping[str, Any] | None = None,
     ) -> None:
         options = text_options(delimiter, decimal, thousands, na, encoding)
+        likely = _checked(likely or {})
         self.n_skipped = 0
         self._spool = Spool(table) if hasattr(table, "read") else None
         self._sources: list[Any] = _sources(table, options, self._spool)
         self._sheets: list[SheetCopy] = []
         for i, source in enumerate(self._sources):
             if source.format == "xlsx":
-                copy = SheetCopy(source, sheet, (likely or {}).get("sheet"), decimal, max_bytes)
+                copy = SheetCopy(source, sheet, likely.get("sheet"), decimal, max_bytes)
                 self._sheets.append(copy)
                 written = replace(options, delimiter=SHEET_DELIMITER, encoding=UTF8)
                 self._sources[i] = source._replace(content=copy.path, text=written)
             elif source.format in ("csv", "tsv"):
-                self._sources[i] = source._replace(text=_csv.detected(source, likely or {}))
+                self._sources[i] = source._replace(text=_csv.detected(source, likely))
         self.text: TextOptions = self._sources[0].text
         self.sheet = self._sheets[0].sheet if self._sheets else None
-        self.notes = _detection_notes(self._sources, options, likely or {})
+        self.notes = _detection_notes(self._sources, options, likely)
         self.columns = _header(self._sources[0])
         for i, source in enumerate(self._sources):
             if i:
@@ -334,6 +335,12 @@ def _sources(table: Any, options: TextOptions, spool: Spool | None) -> list[Any]
         got = "none" if not paths else f"a value of type {type(table).__name__}"
         raise TypeError(f"table must be a path, a list of paths, or a pandas or polars DataFrame; got {got}")
     return [source._replace(text=options) for path in paths for source in find_sources(path)]
+
+
+def _checked(likely: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how similar tables are written; raise ParameterError if a value is invalid."""
+    options = text_options(likely.get("delimiter"), ".", None, (), likely.get("encoding"))
+    return {"delimiter": options.delimiter, "encoding": options.encoding, "sheet": likely.get("sheet")}
 
 
 def _detection_notes(sources: list[Any], options: TextOptions, likely: Mapping[str, Any]) -> list[str]:

@@ -75,10 +75,10 @@ def look(column: Any, source: TableSource, declared: bool) -> Look | None:
 
 def check_sizes(X: Any, source: TableSource | None) -> None:
     """Raise DataError about an infinite number, or one too large to compute with, that names its column and line."""
-    for name in X.columns:
-        if X[name].dtype.kind != "f":
+    for name, column in X.items():
+        if column.dtype.kind != "f":
             continue
-        values = X[name].to_numpy()
+        values = column.to_numpy()
         bad = values[np.abs(values) > LARGEST]
         if bad.size:
             decimal = "." if source is None else source.text.decimal

@@ -308,8 +308,13 @@ def model_features(
         X = pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)
     X = X[list(facts["features"])]
     check_sizes(X, source)
-    forms = {name: known_forms(X[name], of) for name, of in (levels or {}).items()}
-    return X.assign(**forms) if forms else X
+    changed: dict[str, Any] = {}
+    for name, of in (levels or {}).items():
+        column = X[name]
+        found = known_forms(column, of)
+        if found is not column:
+            changed[name] = found
+    return X.assign(**changed) if changed else X
 
 
 def _groups(table: str, column: Any) -> NDArray[Any]:
