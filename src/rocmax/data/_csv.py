@@ -80,10 +80,10 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
 def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
     """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
     usual: str | None = likely.get("delimiter")
-    first = usual or default
-    best, found = (0.0, 0), first
+    found: str = usual or default
+    best = (0.0, 0)
     # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
-    for mark in sorted({*DELIMITERS, first}, key=lambda mark: mark == ","):
+    for mark in sorted(dict.fromkeys([found, *DELIMITERS]), key=lambda mark: mark == ","):
         lengths: list[int] = []
         with suppress(csv.Error):
             rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
@@ -94,7 +94,8 @@ def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[st
             continue
         share = lengths.count(lengths[0]) / len(lengths)
         if mark == usual and share == 1.0:
-            return mark
+            found = mark
+            break
         if (share, lengths[0]) > best:
             best, found = (share, lengths[0]), mark
     return found

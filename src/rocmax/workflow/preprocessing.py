@@ -69,36 +69,29 @@ def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
     return found
 
 
+def other_forms(category: str) -> list[str]:
+    """Return other ways to write the same integer or truth value: 1 and 1.0, True, true and TRUE."""
+    if re.fullmatch(r"[+-]?\d+", category):
+        return [f"{category}.0"]
+    if re.fullmatch(r"[+-]?\d+\.0", category):
+        return [category.removesuffix(".0")]
+    word = category.lower()
+    forms = [word, word.capitalize(), word.upper()] if word in ("true", "false") else []
+    return [form for form in forms if form != category] if category in forms else []
+
+
 def merged_forms(column: Any) -> Any:
-    """Return a column of text in which the forms of a category, such as 1 and 1.0, or True and true, are one."""
-    forms: dict[str, list[str]] = {}
-    for value in column.dropna().unique():
-        forms.setdefault(_plain_form(value), []).append(value)
-    return _renamed(
-        column,
-        {
-            value: min(group, key=lambda form: (len(form), form))
-            for group in forms.values()
-            if len(group) > 1
-            for value in group
-        },
-    )
+    """Return a column of text in which each category has one form, the first in the order of text."""
+    levels = set(column.dropna().unique())
+    firsts = {level: min([level, *(form for form in other_forms(level) if form in levels)]) for level in levels}
+    return _renamed(column, {level: first for level, first in firsts.items() if level != first})
 
 
 def known_forms(column: Any, levels: Iterable[str]) -> Any:
-    """Return a column of text in which another form of a known category is replaced by the category."""
+    """Return a column of text in which other forms of known categories are replaced by these."""
     known = set(levels)
-    by_form = {_plain_form(level): level for level in sorted(known, reverse=True)}
-    others = {value: by_form.get(_plain_form(value), value) for value in column.dropna().unique() if value not in known}
-    return _renamed(column, {value: level for value, level in others.items() if value != level})
-
-
-def _plain_form(text: str) -> str:
-    """Return the form that equal numbers and truth values have in common: an integer without .0, and lower case."""
-    whole = re.fullmatch(r"([+-]?\d+)\.0+", text)
-    if whole:
-        return whole[1]
-    return text.lower() if text.lower() in ("true", "false") else text
+    by_form = {form: level for level in sorted(known) for form in other_forms(level) if form not in known}
+    return _renamed(column, {form: by_form[form] for form in column.dropna().unique() if form in by_form})
 
 
 def _renamed(column: Any, names: Mapping[str, str]) -> Any:
