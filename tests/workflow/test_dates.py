@@ -179,6 +179,15 @@ def test_what_is_no_unambiguous_date_is_refused(tmp_path, value):
         fit_table(tmp_path / "a.csv", target="label", date="when", **QUICK)
 
 
+def test_a_number_is_no_date():
+    model = fit_table(table_of(written(some_days(60), "%Y%m%d")), target="label", date="when", **QUICK)
+    numbers = table_of([20240814.5] * 60)
+    with pytest.raises(DataError, match=r"column 'when' must contain dates; got the number 20240814.5"):
+        predict(model, numbers)
+    with pytest.raises(DataError, match="column 'when' must contain dates; got the number"):
+        fit_table(numbers, target="label", date="when", **QUICK)
+
+
 def test_models_without_a_stored_order_still_load(tmp_path):
     table = table_of(written(some_days(), "%Y-%m-%d"))
     model = fit_table(table, target="label", date="when", **QUICK)

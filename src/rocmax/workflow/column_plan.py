@@ -114,7 +114,7 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
     odd: list[OddColumn] = []
     for name in X.columns:
         column = X[name]
-        if column.dtype.kind == "f":
+        if column.dtype.kind == "f" and not (name in declared.date and column.notna().any()):
             plan.append(_number(name, column.to_numpy(), name in declared.number))
         elif column.dtype.kind == "M" or not _holds_text(column):
             plan.append(_date(name, column, name in declared.date))
@@ -223,6 +223,7 @@ def _date(name: str, column: Any, declared: bool) -> Column:
     known = column.dropna()
     if (
         column.dtype.kind != "M"
+        and column.dtype.kind != "f"
         and len(known)
         and not isinstance(known.iloc[0], str)
         and not hasattr(known.iloc[0], "year")

@@ -105,6 +105,8 @@ def parse_dates(name: str, column: Any, day_first: bool | None, source: TableSou
         dates = column
     else:
         known = column.dropna().drop_duplicates()
+        if len(known) and known.dtype.kind == "f":
+            raise DataError(f"column {name!r} must contain dates; got the number {known.iloc[0]}")
         if len(known) and not isinstance(known.iloc[0], str):
             dates = _from_objects(name, column)
         else:
