@@ -15,6 +15,7 @@ _PURPOSES = {
     "jinja2": ("reports need", "cli"),
     "lightgbm": ("boosted trees need", "boost"),
     "onnx": ("exporting models needs", "onnx"),
+    "openpyxl": ("reading .xlsx files needs", "excel"),
     "pandas": ("tables need", "data"),
     "pyarrow": ("reading tables needs", "data"),
     "skops": ("saving and loading models needs", "cli"),

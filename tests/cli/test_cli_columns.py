@@ -112,7 +112,7 @@ def test_dates_and_encodings_from_the_shell(tmp_path):
     calls().assign(city="Köln").to_csv(path, index=False, sep=";", encoding="cp1252")
     goal = ["--target", "term deposit", "--delimiter", ";", "--out", tmp_path / "m", *QUICK]
     assert "is not UTF-8; save the file as UTF-8, or pass its encoding: --encoding" in said(
-        invoke("fit", path, *goal, code=1)
+        invoke("fit", path, *goal, "--encoding", "utf-8", code=1)
     )
     text = said(invoke("fit", path, *goal, "--encoding", "cp1252", "--date", "called", "--json"))
     assert '"called month": "number"' in text

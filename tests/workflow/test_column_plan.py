@@ -109,7 +109,7 @@ def test_decimal_commas_and_encodings(tmp_path):
     assert model.facts["features"] == {"größe": "number", "stadt": "text"}
     np.testing.assert_allclose(predict(model, path, delimiter=";")["score"], predict(model, table)["score"])
     with pytest.raises(DataError, match=r"line 1: byte 0xf6 is not UTF-8; .* encoding=\.\.\."):
-        fit_table(path, target="label", delimiter=";")
+        fit_table(path, target="label", encoding="utf-8")
 
 
 def test_categories_that_look_like_missing_values_get_a_note():

@@ -475,7 +475,9 @@ def test_other_errors_are_written_with_flags_too(made, tmp_path):
     odd.loc[5, "age"] = "old"
     odd.to_csv(tmp_path / "odd.csv", index=False)
     text = said(invoke("predict", tmp_path / "m.rocmax", tmp_path / "odd.csv", code=1))
-    assert text.endswith("line 7: column 'age' must be numeric, as in earlier rows; got 'old'")
+    assert text.endswith(
+        "line 7: column 'age' must be numeric, as in earlier rows; got 'old'; to read it as a missing value: --na old"
+    )
     small = said(invoke("evaluate", tmp_path / "m.rocmax", folder / "test.csv", "--max-bytes", "10", code=1))
     assert small.endswith("increase the limit (--max-bytes)")
 

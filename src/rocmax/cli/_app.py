@@ -12,19 +12,17 @@ import typer
 from rocmax import __version__
 from rocmax.cli._checks import guarded, note
 from rocmax.cli._options import (
-    NA,
     STDOUT,
     Date,
-    Decimal,
     Drop,
-    Encoding,
     Id,
+    MaxBytes,
     Number,
-    SkipUnlabelled,
+    ReadingOptions,
     Tables,
     Text,
-    Thousands,
     name_of,
+    reads_tables,
     standard_output,
     tables,
 )
@@ -63,18 +61,12 @@ MeasureName = Annotated[
 ]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
 Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
-Delimiter = Annotated[str | None, typer.Option(help="Field delimiter of a text table.")]
-ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature indices of the svmlight file start at 0.")]
-MaxBytes = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Maximum decompressed size of a compressed table or a model; by default 100 times its size."
-    ),
-]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Number of threads; by default one for small tables, and OMP_NUM_THREADS if it is set."),
 ]
+# Replaced by the options of ReadingOptions.
+READING = ReadingOptions()
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
 Dask = Annotated[
     str | None,
@@ -113,6 +105,7 @@ def demo(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
+@reads_tables
 def fit(
     data: Tables,
     out: Annotated[Path, typer.Option(help="Model file to write.", callback=standard_output)],
@@ -139,14 +132,7 @@ def fit(
         str, typer.Option(help="With --group, what counts once in a limit on a rate: row (each row) or group.")
     ] = "row",
     test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    thousands: Thousands = None,
-    na: NA = None,
-    encoding: Encoding = None,
-    skip_unlabelled: SkipUnlabelled = False,
-    zero_based: ZeroBased = False,
-    max_bytes: MaxBytes = None,
+    reading: ReadingOptions = READING,
     seed: Seed = 0,
     threads: Threads = None,
     dask: Dask = None,
@@ -176,14 +162,7 @@ def fit(
             group=group,
             rate=rate,
             test_size=test_size,
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na or [],
-            encoding=encoding,
-            skip_unlabelled=skip_unlabelled,
-            zero_based=zero_based,
-            max_bytes=max_bytes,
+            **reading.given(),
             random_state=seed,
             threads=threads,
             dask=dask,
@@ -202,6 +181,7 @@ def fit(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops")
+@reads_tables
 def predict(
     model: ModelFile,
     data: Tables,
@@ -222,14 +202,13 @@ def predict(
         bool,
         typer.Option("--escape-formulas", help="Put ' before text that a spreadsheet would interpret as a formula."),
     ] = False,
-    delimiter: Delimiter = None,
-    max_bytes: MaxBytes = None,
+    reading: ReadingOptions = READING,
     verbose: Verbose = False,
 ) -> None:
     """Write a score and a label for each row, for files of any size."""
     from rocmax.workflow import load_model, write_predictions
 
-    fitted = load_model(model, max_bytes=max_bytes)
+    fitted = load_model(model, max_bytes=reading.max_bytes)
     with counting("rows scored") as advance:
         found = write_predictions(
             fitted,
@@ -239,7 +218,7 @@ def predict(
             keep_all=keep_all,
             proba=proba,
             escape_formulas=escape_formulas,
-            delimiter=delimiter,
+            **reading.given(),
             progress=advance,
         )
     show_summary(found, fitted.positive, out)
@@ -247,12 +226,12 @@ def predict(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
+@reads_tables
 def evaluate(
     model: ModelFile,
     data: Tables,
     target: TargetName = None,
-    delimiter: Delimiter = None,
-    max_bytes: MaxBytes = None,
+    reading: ReadingOptions = READING,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -260,8 +239,8 @@ def evaluate(
     from rocmax import workflow
 
     with working("scoring"):
-        fitted = workflow.load_model(model, max_bytes=max_bytes)
-        found = workflow.evaluate(fitted, tables(data), target=target, delimiter=delimiter, max_bytes=max_bytes)
+        fitted = workflow.load_model(model, max_bytes=reading.max_bytes)
+        found = workflow.evaluate(fitted, tables(data), target=target, **reading.given())
     result = found.to_dict()
     for line in found.notes:
         note(line)
@@ -285,6 +264,7 @@ def evaluate(
 
 @app.command()
 @guarded("pandas", "pyarrow", prints=True)
+@reads_tables
 def compare(
     data: Tables,
     target: TargetName = None,
@@ -309,14 +289,7 @@ def compare(
     drop: Drop = None,
     id: Id = None,
     group: Group = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    thousands: Thousands = None,
-    na: NA = None,
-    encoding: Encoding = None,
-    skip_unlabelled: SkipUnlabelled = False,
-    zero_based: ZeroBased = False,
-    max_bytes: MaxBytes = None,
+    reading: ReadingOptions = READING,
     seed: Seed = 0,
     json: Json = False,
     verbose: Verbose = False,
@@ -347,14 +320,7 @@ def compare(
             n_jobs=jobs,
             threads=threads,
             store=resume,
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na or [],
-            encoding=encoding,
-            skip_unlabelled=skip_unlabelled,
-            zero_based=zero_based,
-            max_bytes=max_bytes,
+            **reading.given(),
             random_state=seed,
             notify=note,
             on_plan=None if json else show_plan,
@@ -370,13 +336,13 @@ def compare(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", "jinja2")
+@reads_tables
 def report(
     files: Annotated[list[Path], typer.Argument(help="One or more models, followed by the labeled table.")],
     out: Annotated[Path, typer.Option(help="HTML page to write.")],
     target: TargetName = None,
     segment: Annotated[str | None, typer.Option(help="Column by whose values the results are also given.")] = None,
-    delimiter: Delimiter = None,
-    max_bytes: MaxBytes = None,
+    reading: ReadingOptions = READING,
     verbose: Verbose = False,
 ) -> None:
     """Write an HTML report of models on a labeled table."""
@@ -385,8 +351,8 @@ def report(
     if len(files) < 2:
         raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
-        models = [load_model(path, max_bytes=max_bytes) for path in files[:-1]]
-        write_report(models, files[-1], out, target=target, segment=segment, delimiter=delimiter, max_bytes=max_bytes)
+        models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
+        write_report(models, files[-1], out, target=target, segment=segment, **reading.given(), notify=note)
     screen.print(f"report: {out}")
 
 

@@ -10,9 +10,10 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 
@@ -20,7 +21,7 @@ from rocmax._atomic import check_not_input, check_output, same_file
 from rocmax._exit import error_text
 from rocmax._messages import Caution, Parameter, ParameterError, render
 from rocmax._packages import need
-from rocmax.cli._screen import screen, working
+from rocmax.cli._screen import screen, visible, working
 from rocmax.cli._warnings import warnings_shown
 
 # Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
@@ -29,6 +30,10 @@ USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
 OUTPUTS = {"out": "--out", "resume": "--resume"}
 # Parameters of the workflow whose flags have other names; None if there is no flag.
 FLAGS = {"n_jobs": "--jobs", "n_splits": "--splits", "random_state": "--seed", "store": "--resume", "types": None}
+# Options of the command that runs.
+running_flags: ContextVar[set[str]] = ContextVar("running_flags")
+# Flags for parameters that are False.
+NEGATED = {"day_first": "--month-first"}
 
 
 def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -48,8 +53,11 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        flags = _flags(command)
+
         @functools.wraps(command)
         def run(*args: Any, **options: Any) -> None:
+            running_flags.set(flags)
             try:
                 with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
                     _import(packages)
@@ -58,7 +66,7 @@ def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., Non
             except BrokenPipeError:
                 raise
             except ParameterError as error:
-                raise typer.BadParameter(render(error, as_flag)) from None
+                raise typer.BadParameter(visible(render(error, as_flag))) from None
             except USER_ERRORS as error:
                 if options.get("verbose"):
                     traceback.print_exc()
@@ -81,12 +89,32 @@ def _import(packages: tuple[str, ...]) -> None:
 
 
 def as_flag(parameter: Parameter) -> str | None:
-    """Return a parameter of the workflow as a command-line flag; None if it has no flag."""
-    flag = FLAGS.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
-    if flag is None or parameter.value in (None, ..., True):
+    """Return a parameter of the workflow as a flag of the running command; None if the command has no such flag."""
+    flag = FLAGS.get(parameter.name, _flag(parameter.name))
+    if parameter.value is False:
+        flag = NEGATED[parameter.name]
+    if flag is None or flag not in running_flags.get():
+        return None
+    if parameter.value in (None, ..., True, False):
         return flag
     values = parameter.value if isinstance(parameter.value, list) else [parameter.value]
     return " ".join(f"{flag} {shlex.quote(str(value))}" for value in values)
+
+
+def _flags(command: Callable[..., None]) -> set[str]:
+    """Return the options of a command, as they are typed."""
+    flags: set[str] = set()
+    for name, kind in get_type_hints(command, include_extras=True).items():
+        for option in getattr(kind, "__metadata__", ()):
+            if isinstance(option, typer.models.OptionInfo):
+                # In an annotation, the first name is where the default would be.
+                texts = [text for text in (option.default, *(option.param_decls or ())) if isinstance(text, str)]
+                flags |= {flag for text in texts or [_flag(name)] for flag in text.split("/")}
+    return flags
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def note(text: str) -> None:

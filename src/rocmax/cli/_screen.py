@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -12,12 +13,30 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-screen = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+# Characters in names of files and columns that a terminal would obey instead of showing them: controls, except for line
+# breaks and tabs, and those that change the direction of text.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which the characters that a terminal would obey are written as escapes, such as \x1b."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Screen(Console):
+    """Console that shows what names contain, and does not obey it."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects; text is made visible."""
+        super().print(*(visible(each) if isinstance(each, str) else each for each in objects), **options)
+
+
+screen = _Screen(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def say(text: str) -> None:
     """Print a line of the result."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text) + "\n")
 
 
 def show_json(value: Any) -> None:
@@ -39,9 +58,9 @@ def show_table(columns: list[str], rows: list[list[str]], console: Console | Non
     """Print a table, with borders on a terminal and without in a pipe; on standard output if no console is given."""
     terminal = sys.stdout.isatty() if console is None else console.is_terminal
     out = console or Console(highlight=False, markup=False)
-    table = Table(*columns, box=None if not terminal else Table().box, pad_edge=False)
+    table = Table(*map(visible, columns), box=None if not terminal else Table().box, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(visible(cell).replace("\n", "\\n") for cell in row))
     out.print(table, width=None if terminal else 200, crop=False)
 
 
@@ -51,7 +70,7 @@ def working(text: str) -> Iterator[None]:
     if not screen.is_terminal:
         yield
         return
-    with screen.status(text):
+    with screen.status(visible(text)):
         yield
 
 
@@ -62,8 +81,8 @@ def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
         yield lambda text, done, total: None
         return
     with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+        task = bar.add_task(visible(text), total=None)
+        yield lambda text, done, total: bar.update(task, description=visible(text), completed=done, total=total)
 
 
 @contextmanager

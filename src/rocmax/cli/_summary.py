@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rocmax.cli._checks import note
 from rocmax.cli._options import STDOUT
 from rocmax.cli._screen import screen
 
@@ -22,5 +23,7 @@ def show_summary(found: Any, positive: str, out: Path | None) -> None:
             named = ", ".join(f"{name!r} {value:.1%}" for name, value in shares[:MAX_NAMED])
             more = f" and {len(shares) - MAX_NAMED} more columns" if len(shares) > MAX_NAMED else ""
             screen.print(f"{title}: {named}{more}")
+    for text in found.notes:
+        note(text)
     for warning in found.warnings:
         screen.print(f"Warning: {warning}")

@@ -109,8 +109,16 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
 
 
 def _parsed(source: Any, column: Any, name: str) -> Any:
-    """Return the numbers in a column of text; raise DataError if there is a value of another form."""
-    text = trimmed(column, source.text, source.format)
+    """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
+    import pyarrow.compute as pc
+
+    pa, text = arrow(), trimmed(column, source.text, source.format)
+    word = pc.utf8_lower(text)
+    if (
+        len(text) > text.null_count
+        and pc.all(pc.is_in(word.drop_null(), pa.array(["true", "false"], text.type))).as_py()
+    ):
+        return pc.equal(word, "true").cast(pa.float64())
     numbers, odd = parsed_numbers(text, source.text)
     others = text.filter(odd)
     if len(others):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 from rocmax._messages import Message, Parameter
 from rocmax.data._files import Bounded, Source, arrow
-from rocmax.data._text_options import UTF8
+from rocmax.data._text_options import UTF8, TextOptions
 from rocmax.data.errors import DataError, check_distinct
 
 # Large enough for wide rows and small compared to memory; a row must fit into a block.
@@ -20,6 +23,82 @@ FIELD_BYTES = 32
 DELIMITERS = ",;\t|"
 # A header of 100,000 names of ordinary length takes a tenth of this.
 HEADER_BYTES = 1 << 24
+# What detection looks at: as much as one block for the encoding, and the rows that a person would look at for the
+# delimiter.
+SAMPLE_BYTES, SAMPLE_ROWS = BLOCK_SIZE, 100
+# The encoding of Western European text that is not UTF-8. It has the letters of latin-1 at the same places, and
+# printable characters where latin-1 has control characters, which no text contains.
+WESTERN = "cp1252"
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
+
+
+def detected(source: Source, likely: Mapping[str, Any]) -> TextOptions:
+    """Return the options of a text table, with the delimiter and the encoding that its first rows show if not given.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    likely : mapping
+        "delimiter" and "encoding" of similar tables, which this one has too unless its content shows others.
+    """
+    options = source.text
+    if options.delimiter is not None and options.encoding is not None:
+        return options
+    with source.open() as stream:
+        sample = stream.read(SAMPLE_BYTES)
+    encoding = options.encoding or _found_encoding(sample, likely.get("encoding"))
+    if options.delimiter is not None:
+        return replace(options, encoding=encoding)
+    default = "\t" if source.format == "tsv" else ","
+    text = codecs.getincrementaldecoder(_with_mark(encoding))("replace").decode(sample)
+    complete = len(sample) < SAMPLE_BYTES
+    return replace(options, encoding=encoding, delimiter=_found_delimiter(text, complete, default, likely))
+
+
+def _found_encoding(sample: bytes, likely: str | None) -> str:
+    """Return the encoding of the first bytes of a text."""
+    if sample.isascii():
+        fits = likely is not None and _decoded(sample, likely) == sample.decode("ascii")
+        return likely if likely is not None and fits else UTF8
+    if _decoded(sample, UTF8) is not None:
+        return UTF8
+    if likely is not None and likely != UTF8 and _decoded(sample, likely) is not None:
+        return likely
+    is_text = not _CONTROL.search(sample) and _decoded(sample, WESTERN) is not None
+    return WESTERN if is_text else UTF8  # where nothing fits, the reader names the first byte that is not UTF-8
+
+
+def _decoded(sample: bytes, encoding: str) -> str | None:
+    """Return the first bytes of a text, of which the last character may be cut off; None if they are not decoded."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeError:
+        return None
+
+
+def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
+    """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
+    usual: str | None = likely.get("delimiter")
+    found: str = usual or default
+    best = (0.0, 0)
+    # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
+    for mark in sorted(dict.fromkeys([found, *DELIMITERS]), key=lambda mark: mark == ","):
+        lengths: list[int] = []
+        with suppress(csv.Error):
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+            lengths.extend(len(row) for row in islice((row for row in rows if row), SAMPLE_ROWS + 1))
+        if not complete and len(lengths) <= SAMPLE_ROWS:
+            lengths = lengths[: max(1, len(lengths) - 1)]  # the last row is cut off
+        if not lengths or lengths[0] < 2:
+            continue
+        share = lengths.count(lengths[0]) / len(lengths)
+        if mark == usual and share == 1.0:
+            found = mark
+            break
+        if (share, lengths[0]) > best:
+            best, found = (share, lengths[0]), mark
+    return found
 
 
 def header(source: Source) -> list[str]:
@@ -29,7 +108,7 @@ def header(source: Source) -> list[str]:
     with source.open() as stream:
         bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
         try:
-            names = next(csv.reader(_lines(source, bounded), delimiter=separator), [])
+            names = next(filter(None, csv.reader(_lines(source, bounded), delimiter=separator)), [])
         except UnicodeDecodeError:
             raise _not_decoded(source) from None
         except csv.Error as error:
@@ -37,7 +116,7 @@ def header(source: Source) -> list[str]:
     if not names:
         raise DataError(f"{source.path} is empty: it has no header")
     check_distinct(source.path, names)
-    other = [mark for mark in DELIMITERS if mark in names[0]]
+    other = [mark for mark in DELIMITERS if mark in names[0] and mark != separator]
     if len(names) == 1 and other:
         raise DataError(
             f"{source.path} has one column, {names[0]!r}, if the delimiter is {separator!r}; is it {other[0]!r}?"
@@ -53,7 +132,7 @@ def read(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> An
     with source.native() as stream, _Explained(source, columns):
         table = pc.read_csv(
             stream,
-            read_options=pc.ReadOptions(block_size=_block_size(source), encoding=source.text.encoding),
+            read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_encoding(source)),
             parse_options=_parse_options(source),
             convert_options=_convert_options(source, columns, types),
         )
@@ -106,7 +185,7 @@ def _open(source: Source, stream: Any, columns: Sequence[str], types: Mapping[st
     pc = _module()
     return pc.open_csv(
         stream,
-        read_options=pc.ReadOptions(block_size=_block_size(source), encoding=source.text.encoding),
+        read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_encoding(source)),
         parse_options=_parse_options(source),
         convert_options=_convert_options(source, columns, types),
     )
@@ -141,38 +220,44 @@ class _Explained:
     def _ragged(self, text: str) -> DataError:
         with self.source.open() as stream, suppress(csv.Error):
             rows = _rows(self.source, stream)
-            width = len(next(rows))
-            for row in rows:
-                if row and len(row) != width:
+            width = len(next(rows)[1])
+            for number, row in rows:
+                if len(row) != width:
                     fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
-                    return DataError(
-                        f"{self.source.path}, line {rows.line_num}: {fields} where the header has {width} columns"
-                    )
+                    return DataError(f"{self.source.at(number)}: {fields} where the header has {width} columns")
         return DataError(f"{self.source.path} has a row whose length differs from that of the header: {_short(text)}")
 
     def _bad_value(self, column: str, value: str) -> DataError:
         line = lines_of(self.source, column, [value]).get(value)
-        where = f"{self.source.path}, line {line}" if line else str(self.source.path)
-        advice = Parameter("types", {column: "text"}, " (to read the column as text: {})")
-        return DataError(
-            Message(f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}", advice)
-        )
+        where = self.source.at(line) if line else str(self.source.path)
+        found = f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}"
+        as_text = Parameter("types", {column: "text"}, " (to read the column as text: {})")
+        missing = [Parameter("na", [value], "; to read it as a missing value: {}")] if _short(value) == value else []
+        return DataError(Message(found, as_text, *missing))
 
 
 def lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:
     """Return the first line of each value of a column; a value that is not found is left out."""
-    wanted, found = {value.strip() for value in values}, {}
-    exact = {value.strip(): value for value in values}
+    exact, found = {value.strip(): value for value in values}, {}
+    for number, field in _fields(source, column):
+        if field in exact:
+            found[exact.pop(field)] = number
+            if not exact:
+                break
+    return found
+
+
+def first_line(source: Source, column: str, test: Callable[[str], bool]) -> tuple[int, str] | None:
+    """Return the first line whose value of a column passes a test, and the value; None if there is none."""
+    return next(((number, field) for number, field in _fields(source, column) if test(field)), None)
+
+
+def _fields(source: Source, column: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line and its value of a column, without spaces around it."""
     with source.open() as stream, suppress(csv.Error):
         rows = _rows(source, stream)
-        place = next(rows).index(column)
-        for row in rows:
-            if len(row) > place and row[place].strip() in wanted:
-                wanted.remove(row[place].strip())
-                found[exact[row[place].strip()]] = rows.line_num
-                if not wanted:
-                    break
-    return found
+        place = next(rows)[1].index(column)
+        yield from ((number, row[place].strip()) for number, row in rows if len(row) > place)
 
 
 def zero_led(source: Source, columns: Sequence[str]) -> list[str]:
@@ -191,10 +276,14 @@ def zero_led(source: Source, columns: Sequence[str]) -> list[str]:
     return [name for name, found in zip(whole, led, strict=True) if found]
 
 
-def _rows(source: Source, stream: Any) -> Any:
+def _rows(source: Source, stream: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line, or of the row of a sheet, and its fields; lines without any are left out."""
     # Bytes that cannot be decoded may be in another line than the error. Python's reader raises csv.Error for fields
     # longer than its limit, which pyarrow can read; the line is then unknown.
-    return csv.reader(_lines(source, stream, "surrogateescape"), delimiter=_separator(source))
+    rows = csv.reader(_lines(source, stream, "surrogateescape"), delimiter=_separator(source))
+    for count, row in enumerate(rows, 1):
+        if row:
+            yield (count if source.format == "xlsx" else rows.line_num), row
 
 
 def _block_size(source: Source) -> int:
@@ -206,21 +295,30 @@ def _short(text: str) -> str:
 
 
 def _not_decoded(source: Source) -> DataError:
-    name = "UTF-8" if source.text.encoding == UTF8 else source.text.encoding
+    encoding = _encoding(source)
+    name = "UTF-8" if encoding == UTF8 else encoding
     advice = Message("; save the file as UTF-8, or pass its encoding: ", Parameter("encoding", ...))
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
             try:
-                line.decode(source.text.encoding)
+                line.decode(encoding)
             except UnicodeDecodeError as error:
-                where = f"{source.path}, line {number}: byte 0x{line[error.start]:02x} is not {name}"
+                where = f"{source.at(number)}: byte 0x{line[error.start]:02x} is not {name}"
                 return DataError(Message(where, *advice.parts))
     return DataError(Message(f"{source.path} must be encoded in {name}; got other bytes", *advice.parts))
 
 
 def _lines(source: Source, stream: Any, errors: str = "strict") -> io.TextIOWrapper:
-    encoding = "utf-8-sig" if source.text.encoding == UTF8 else source.text.encoding
-    return io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
+    return io.TextIOWrapper(stream, encoding=_with_mark(_encoding(source)), errors=errors, newline="")
+
+
+def _encoding(source: Source) -> str:
+    return source.text.encoding or UTF8
+
+
+def _with_mark(encoding: str) -> str:
+    """Return the encoding that skips a byte order mark, as pyarrow does."""
+    return "utf-8-sig" if encoding == UTF8 else encoding
 
 
 def _separator(source: Source) -> str:

@@ -21,6 +21,8 @@ FORMATS = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".svm": "svmlight",
@@ -34,7 +36,7 @@ class Source(NamedTuple):
     """Existing file, with the format and the compression that its name indicates."""
 
     path: Path
-    format: Literal["csv", "tsv", "parquet", "svmlight"]
+    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight"]
     compression: str | None
     limit: int | None = None
     n_columns: int = 0
@@ -46,6 +48,10 @@ class Source(NamedTuple):
     def file(self) -> Path:
         """The file to open."""
         return self.content or self.path
+
+    def at(self, number: int) -> str:
+        """Return a place in the file for messages: a line of text, or a row of a sheet."""
+        return f"{self.path}, {'row' if self.format == 'xlsx' else 'line'} {number}"
 
     def limited(self, max_bytes: int | None) -> Source:
         """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
@@ -161,8 +167,8 @@ def find_source(path: str | Path) -> Source:
             f"{path.name!r} must end in one of {', '.join(FORMATS)}, "
             f"followed by {', '.join(COMPRESSIONS)} if it is compressed"
         )
-    if FORMATS[kind] == "parquet" and compression:
-        raise DataError(f"{path} must be decompressed first: parquet files are compressed internally")
+    if FORMATS[kind] in ("parquet", "xlsx") and compression:
+        raise DataError(f"{path} must be decompressed first: {FORMATS[kind]} files are compressed internally")
     if path.is_file() and path.stat().st_size == 0:
         raise DataError(f"{path} is empty")
     return Source(path, cast(Any, FORMATS[kind]), compression)

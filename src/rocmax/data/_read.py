@@ -11,7 +11,9 @@ from rocmax.data._conversion import Kind, Table
 from rocmax.data._table_source import TableSource, _check_sizes
 
 
-def read_columns(path: Any, *, delimiter: str | None = None) -> list[str] | None:
+def read_columns(
+    path: Any, *, delimiter: str | None = None, encoding: str | None = None, sheet: str | None = None
+) -> list[str] | None:
     """Return the column names of a file, or None for an svmlight file, which has no column names.
 
     Parameters
@@ -19,14 +21,19 @@ def read_columns(path: Any, *, delimiter: str | None = None) -> list[str] | None
     path : str, Path or data frame
         Table, as in :func:`read_table`.
     delimiter : str, default=None
-        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
 
     Returns
     -------
     list of str or None
         Column names, in order.
     """
-    return TableSource(path, delimiter=delimiter).columns
+    return TableSource(path, delimiter=delimiter, encoding=encoding, sheet=sheet).columns
 
 
 def read_table(
@@ -40,6 +47,7 @@ def read_table(
     thousands: str | None = None,
     na: str | Sequence[str] = (),
     encoding: str | None = None,
+    sheet: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
     max_bytes: int | None = None,
@@ -50,8 +58,8 @@ def read_table(
     Parameters
     ----------
     path : str, Path or data frame
-        A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst). A pandas or polars DataFrame is also accepted.
+        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+        .bz2, .zst). A pandas or polars DataFrame is also accepted.
     target : str, default=None
         Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
     columns : sequence of str, default=None
@@ -59,7 +67,7 @@ def read_table(
     types : dict, default=None
         "number" or "text" for columns whose type should not be inferred.
     delimiter : str, default=None
-        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
@@ -67,7 +75,10 @@ def read_table(
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
     encoding : str, default=None
-        The encoding of a text table. If None, it is UTF-8.
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used.
     zero_based : bool, default=False
@@ -100,7 +111,17 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    return TableSource(path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding).read(
+    source = TableSource(
+        path,
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        max_bytes=max_bytes,
+    )
+    return source.read(
         target=target,
         columns=columns,
         types=types,
@@ -125,6 +146,7 @@ def iter_batches(
     thousands: str | None = None,
     na: str | Sequence[str] = (),
     encoding: str | None = None,
+    sheet: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
     skip_unlabelled: bool = False,
@@ -138,8 +160,8 @@ def iter_batches(
     Parameters
     ----------
     path : str, Path or data frame
-        A file that ends in .csv, .tsv, .parquet (.pq) or .svmlight (.svm, .libsvm); all but parquet may be compressed
-        (.gz, .bz2, .zst). A pandas or polars DataFrame is also accepted.
+        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+        .bz2, .zst). A pandas or polars DataFrame is also accepted.
     target : str, default=None
         Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
     batch_size : int, default=10000
@@ -154,7 +176,7 @@ def iter_batches(
         "number" or "text" for columns whose type should not be inferred. The other types are inferred
         from the first 4 MB of a text table; a later row with another type is an error that names the line.
     delimiter : str, default=None
-        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
@@ -162,7 +184,10 @@ def iter_batches(
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
     encoding : str, default=None
-        The encoding of a text table. If None, it is UTF-8.
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
     zero_based : bool, default=False
@@ -193,9 +218,10 @@ def iter_batches(
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
     _check_sizes(batch_size, buffer_size)
-    return TableSource(
-        path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding
-    ).batches(
+    source = TableSource(
+        path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding, sheet=sheet
+    )
+    return source.batches(
         target=target,
         batch_size=batch_size,
         buffer_size=buffer_size,

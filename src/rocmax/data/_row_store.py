@@ -121,7 +121,7 @@ class RowStore:
         types : dict, default=None
             "number" or "text" for columns whose type should not be inferred.
         delimiter : str, default=None
-            Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+            Field delimiter of a text table. If None, it is detected from the header and the first rows.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rocmax._messages import Message, Parameter
 from rocmax.data import _csv, _frames, _parquet, _svmlight
 from rocmax.data._conversion import Kind, Table, as_table, is_text, labelled
+from rocmax.data._excel import DELIMITER as SHEET_DELIMITER
+from rocmax.data._excel import SheetCopy
 from rocmax.data._files import Source, Spool, arrow, find_sources
 from rocmax.data._frames import FrameSource
 from rocmax.data._shuffle import rebatch
-from rocmax.data._text_options import TextOptions, text_options
+from rocmax.data._text_options import UTF8, TextOptions, text_options
 from rocmax.data.errors import DataError, check_columns, check_names
+
+# Formats that are read as text; sheets are copied to text.
+TEXT_FORMATS = ("csv", "tsv", "xlsx")
 
 
 class TableSource:
@@ -26,7 +33,7 @@ class TableSource:
         File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
         binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
     delimiter : str, default=None
-        Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
@@ -34,7 +41,17 @@ class TableSource:
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
     encoding : str, default=None
-        The encoding of a text table. If None, it is UTF-8.
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+    max_bytes : int, default=None
+        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
+        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit. It
+        counts for Excel workbooks, which are read at once; :meth:`read` has the limit for other files.
+    likely : dict, default=None
+        "delimiter", "encoding" and "sheet" of similar tables, which this one has too unless its content shows others.
+        They count only where the parameters of these names are None.
 
     Attributes
     ----------
@@ -43,7 +60,11 @@ class TableSource:
     columns : list of str or None
         Column names, in order; None for an svmlight file, which has no column names.
     text : TextOptions
-        How values are written.
+        How values are written. The delimiter and the encoding are those of the first file.
+    sheet : str or None
+        Name of the sheet of the first Excel workbook.
+    notes : list of str
+        Delimiters and encodings that were detected and are neither the default nor ``likely``.
     n_skipped : int
         Number of rows without a label that the last call of :meth:`read` left out.
 
@@ -67,11 +88,27 @@ class TableSource:
         thousands: str | None = None,
         na: str | Sequence[str] = (),
         encoding: str | None = None,
+        sheet: str | None = None,
+        max_bytes: int | None = None,
+        likely: Mapping[str, Any] | None = None,
     ) -> None:
-        self.text = options = text_options(delimiter, decimal, thousands, na, encoding)
+        options = text_options(delimiter, decimal, thousands, na, encoding)
+        likely = _checked(likely or {})
         self.n_skipped = 0
         self._spool = Spool(table) if hasattr(table, "read") else None
         self._sources: list[Any] = _sources(table, options, self._spool)
+        self._sheets: list[SheetCopy] = []
+        for i, source in enumerate(self._sources):
+            if source.format == "xlsx":
+                copy = SheetCopy(source, sheet, likely.get("sheet"), decimal, max_bytes)
+                self._sheets.append(copy)
+                written = replace(options, delimiter=SHEET_DELIMITER, encoding=UTF8)
+                self._sources[i] = source._replace(content=copy.path, text=written)
+            elif source.format in ("csv", "tsv"):
+                self._sources[i] = source._replace(text=_csv.detected(source, likely))
+        self.text: TextOptions = self._sources[0].text
+        self.sheet = self._sheets[0].sheet if self._sheets else None
+        self.notes = _detection_notes(self._sources, options, likely)
         self.columns = _header(self._sources[0])
         for i, source in enumerate(self._sources):
             if i:
@@ -209,10 +246,31 @@ class TableSource:
         found: dict[str, str] = {}
         for source in self._sources:
             rest = [value for value in values if value not in found]
-            if not rest or source.format not in ("csv", "tsv"):
+            if not rest or source.format not in TEXT_FORMATS:
                 break
-            found |= {value: f"{source.path}, line {n}" for value, n in _csv.lines_of(source, column, rest).items()}
+            found |= {value: source.at(n) for value, n in _csv.lines_of(source, column, rest).items()}
         return found
+
+    def find(self, column: str, test: Callable[[str], bool]) -> tuple[str, str] | None:
+        """Return the place of the first value of a column of a text table that passes a test, and the value.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        test : callable
+            Function of a value, without spaces around it, that returns a bool.
+
+        Returns
+        -------
+        tuple of str or None
+            Place, such as "train.csv, line 7", and value; None if there is none or the table is not a text table.
+        """
+        for source in self._sources:
+            found = _csv.first_line(source, column, test) if source.format in TEXT_FORMATS else None
+            if found is not None:
+                return source.at(found[0]), found[1]
+        return None
 
     def zero_led(self, columns: Sequence[str]) -> list[str]:
         """Return the columns of text tables in which whole numbers have leading zeros, as codes have.
@@ -228,7 +286,7 @@ class TableSource:
             Their names.
         """
         first = self._sources[0]
-        return _csv.zero_led(first, columns) if columns and first.format in ("csv", "tsv") else []
+        return _csv.zero_led(first, columns) if columns and first.format in TEXT_FORMATS else []
 
     def _resolve(
         self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
@@ -277,6 +335,32 @@ def _sources(table: Any, options: TextOptions, spool: Spool | None) -> list[Any]
         got = "none" if not paths else f"a value of type {type(table).__name__}"
         raise TypeError(f"table must be a path, a list of paths, or a pandas or polars DataFrame; got {got}")
     return [source._replace(text=options) for path in paths for source in find_sources(path)]
+
+
+def _checked(likely: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how similar tables are written; raise ParameterError if a value is invalid."""
+    options = text_options(likely.get("delimiter"), ".", None, (), likely.get("encoding"))
+    return {"delimiter": options.delimiter, "encoding": options.encoding, "sheet": likely.get("sheet")}
+
+
+def _detection_notes(sources: list[Any], options: TextOptions, likely: Mapping[str, Any]) -> list[str]:
+    """Return a note about each kind of file whose delimiter or encoding was detected and is not the expected one."""
+    notes: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        if source.format not in ("csv", "tsv"):
+            continue
+        usual = likely.get("delimiter") or ("\t" if source.format == "tsv" else ",")
+        found: dict[str, str] = {}
+        if options.delimiter is None and source.text.delimiter != usual:
+            found["delimiter"] = repr(source.text.delimiter)
+        if options.encoding is None and source.text.encoding != (likely.get("encoding") or UTF8):
+            found["encoding"] = source.text.encoding
+        if found:
+            text = " and ".join(f"the {name} {value}" for name, value in found.items())
+            others = (part for name in found for part in (" or ", Parameter(name, ...)))
+            advice = Message(f"{source.path} has {text}, as its first rows show; for another one: ", *list(others)[1:])
+            notes.setdefault(tuple(found.values()), advice)
+    return list(notes.values())
 
 
 def _header(source: Any) -> list[str] | None:

@@ -15,13 +15,16 @@ UTF8 = "utf-8"
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Delimiter, decimal point, thousands separator, further marks for missing values, and encoding of a table."""
+    """Delimiter, decimal point, thousands separator, further marks for missing values, and encoding of a table.
+
+    A delimiter or an encoding that is None is to be detected.
+    """
 
     delimiter: str | None = None
     decimal: str = "."
     thousands: str | None = None
     na: tuple[str, ...] = ()
-    encoding: str = UTF8
+    encoding: str | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -50,9 +53,9 @@ def text_options(
     return TextOptions(delimiter, decimal, thousands, tuple(mark.strip() for mark in marks), _encoding(encoding))
 
 
-def _encoding(name: str | None) -> str:
+def _encoding(name: str | None) -> str | None:
     if name is None:
-        return UTF8
+        return None
     try:
         return codecs.lookup(name).name
     except (LookupError, TypeError):

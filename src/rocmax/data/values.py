@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from rocmax.data._text_options import MISSING, TextOptions
 # Text that is missing in files of text.
 MISSING_TEXT = tuple(dict.fromkeys(mark.strip() for mark in MISSING))
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+EXPONENT = r"([eE][+-]?\d+)?$"
 
 
 def trimmed(column: Any, options: TextOptions, file_format: str = "frame") -> Any:
@@ -39,16 +40,21 @@ def marked_numbers(marks: Sequence[str]) -> list[float]:
 def parsed_numbers(column: Any, options: TextOptions) -> tuple[Any, Any]:
     """Return the numbers in a column of trimmed strings, and whether each value is something else.
 
-    A per cent sign after a number is ignored, as is the thousands separator if there is one.
+    A per cent sign after a number is ignored, as is the thousands separator between groups of three digits, or of two
+    before the last group, as in India. Where else a separator is, as in the date 14.08.2024, there is no number.
     """
     import pyarrow.compute as pc
 
     pa = arrow()
     text = pc.replace_substring_regex(column, r"\s*%$", "")
+    point = re.escape(options.decimal)
     if options.thousands is not None:
-        text = pc.replace_substring(text, options.thousands, "")
+        mark = re.escape(options.thousands)
+        pattern = rf"^[+-]?\d{{1,3}}({mark}\d{{2,3}})*{mark}\d{{3}}({point}\d*)?{EXPONENT}"
+        grouped = pc.match_substring_regex(text, pattern)
+        text = pc.if_else(grouped, pc.replace_substring(text, options.thousands, ""), text)
+    number = pc.match_substring_regex(text, rf"^[+-]?(\d+{point}?\d*|{point}\d+){EXPONENT}")
     if options.decimal == ",":
         text = pc.replace_substring(text, ",", ".")
-    number = pc.match_substring_regex(text, NUMBER)
     odd = pc.fill_null(pc.invert(number), False)
     return pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64()), odd

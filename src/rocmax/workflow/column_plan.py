@@ -13,6 +13,7 @@ from rocmax.data import TableSource
 from rocmax.workflow.dates import date_like
 from rocmax.workflow.identifiers import identifying_numbers, identifying_text, is_free_text, repeated_identifier
 from rocmax.workflow.odd_values import ALMOST_ALL, MARKS, OddColumn, look, raise_odd
+from rocmax.workflow.preprocessing import merged_forms
 
 DROPPED = "dropped"
 CARRIED = "carried to the output"
@@ -114,7 +115,7 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
     odd: list[OddColumn] = []
     for name in X.columns:
         column = X[name]
-        if column.dtype.kind == "f":
+        if column.dtype.kind == "f" and not (name in declared.date and column.notna().any()):
             plan.append(_number(name, column.to_numpy(), name in declared.number))
         elif column.dtype.kind == "M" or not _holds_text(column):
             plan.append(_date(name, column, name in declared.date))
@@ -123,6 +124,7 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
         else:
             found = None if name in declared.text or name in codes else look(column, source, name in declared.number)
             if found is None:
+                column = merged_forms(column)
                 plan.append(_text(name, column, name in declared.text, name in codes))
             else:
                 numbers = found.numbers.to_numpy()
@@ -236,6 +238,7 @@ def _date(name: str, column: Any, declared: bool) -> Column:
     known = column.dropna()
     if (
         column.dtype.kind != "M"
+        and column.dtype.kind != "f"
         and len(known)
         and not isinstance(known.iloc[0], str)
         and not hasattr(known.iloc[0], "year")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,8 +15,17 @@ from rocmax.metrics.registry import METRICS
 from rocmax.workflow.evidence import corner_notes, row_notes
 from rocmax.workflow.measuring import all_measured, usable_groups, window_measure_names
 from rocmax.workflow.models import positive_scores
+from rocmax.workflow.shift import known_levels
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, group_values, model_features, need_tables, table_source
+from rocmax.workflow.tables import (
+    Reading,
+    feature_options,
+    group_values,
+    model_features,
+    need_tables,
+    source_notes,
+    table_source,
+)
 from rocmax.workflow.target import Target, known_target
 
 
@@ -27,6 +37,7 @@ class Scored(NamedTuple):
     scores: Array
     predicted: Bools
     X: Any
+    notes: list[str]
     groups: Any = None
 
 
@@ -80,6 +91,14 @@ def evaluate(
     *,
     target: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
     max_bytes: int | None = None,
 ) -> Evaluation:
     """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
@@ -89,12 +108,30 @@ def evaluate(
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path, list of them, file or data frame
-        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
     max_bytes : int, default=None
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
 
@@ -116,16 +153,32 @@ def evaluate(
     True
     """
     need_tables()
-    return _evaluation(score_table(model, table, target, delimiter, max_bytes))
+    return _evaluation(
+        score_table(
+            model,
+            table,
+            target,
+            Reading(
+                delimiter=delimiter,
+                decimal=decimal,
+                thousands=thousands,
+                na=na,
+                encoding=encoding,
+                sheet=sheet,
+                day_first=day_first,
+                skip_unlabelled=skip_unlabelled,
+                zero_based=zero_based,
+                max_bytes=max_bytes,
+            ),
+        )
+    )
 
 
-def score_table(
-    fitted: TableModel, table: Any, target: str | None, delimiter: str | None, max_bytes: int | None
-) -> Scored:
+def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
-    source = table_source(facts, table, delimiter)
-    options = feature_options(facts, fitted.place, source)
+    source, reading = table_source(facts, table, reading), reading.for_model(facts)
+    options = feature_options(facts, fitted.place, source, reading.zero_based)
     if source.columns is not None:
         target = target or facts["target"]
         if target is None:
@@ -137,13 +190,15 @@ def score_table(
         options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
     else:
         group = None
-    X, y = source.read(**options, max_bytes=max_bytes)
+    X, y = source.read(**options, max_bytes=reading.max_bytes, skip_unlabelled=bool(reading.skip_unlabelled))
     groups = None if group is None else group_values(source.name, X[group])
-    X = model_features(facts, X)
+    levels = known_levels(fitted.model, facts["features"])
+    X = model_features(facts, X, source, day_first=reading.day_first, levels=levels)
     name = f"column {target!r}" if target else "the target"
     labels = known_target(y, facts["positive"], facts["negative"], name)
     predicted = fitted.model.predict(X) == facts["positive"]
-    return Scored(fitted, labels, positive_scores(fitted.model, X, facts["positive"]), predicted, X, groups)
+    scores = positive_scores(fitted.model, X, facts["positive"])
+    return Scored(fitted, labels, scores, predicted, X, source_notes(source), groups)
 
 
 def _evaluation(scored: Scored) -> Evaluation:
@@ -169,7 +224,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=notes + corner_notes(positive, scored.scores, facts, "rows"),
+        notes=scored.notes + notes + corner_notes(positive, scored.scores, facts, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
     )
 

@@ -66,12 +66,14 @@ def fit_table(
     rate: str = "row",
     test_size: float = 0.25,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     thousands: str | None = None,
     na: str | Sequence[str] = (),
     encoding: str | None = None,
-    skip_unlabelled: bool = False,
-    zero_based: bool = False,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
     max_bytes: int | None = None,
     random_state: int = 0,
     threads: int | None = None,
@@ -90,7 +92,7 @@ def fit_table(
     Parameters
     ----------
     table : str, Path, list of them, file or data frame
-        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
     target : str, default=None
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
@@ -144,19 +146,25 @@ def fit_table(
     test_size : float, default=0.25
         Fraction of the rows that is held out.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in a text table.
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
     thousands : str, default=None
-        A character between groups of digits of numbers.
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
     na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
     encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None is UTF-8.
-    skip_unlabelled : bool, default=False
-        Whether to leave out rows without a label, which are otherwise an error.
-    zero_based : bool, default=False
-        Whether an svmlight file counts its features from 0, not 1.
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
     max_bytes : int, default=None
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
@@ -219,7 +227,18 @@ def fit_table(
         "target": target,
         "positive": positive,
         "group": group,
-        "reading": Reading(delimiter, decimal, thousands, na, encoding, zero_based, max_bytes, skip_unlabelled),
+        "reading": Reading(
+            delimiter=delimiter,
+            decimal=decimal,
+            thousands=thousands,
+            na=na,
+            encoding=encoding,
+            sheet=sheet,
+            day_first=day_first,
+            skip_unlabelled=skip_unlabelled,
+            zero_based=zero_based,
+            max_bytes=max_bytes,
+        ),
     } | {"text": text, "number": number, "date": date, "drop": drop, "id": id}
     check_threads(threads)
     with listening(progress), using_threads(threads):
@@ -366,9 +385,9 @@ def make_facts(training: Training, settings: FitSettings, target: str | None, fi
         "label_type": training.target.kind,
         "features": training.kinds,
         "n_features": int(training.X.shape[1]),
-        "zero_based": training.reading.zero_based,
+        "zero_based": training.zero_based,
         "columns": [column.to_dict() for column in training.plan],
-        "reading": training.reading.facts(),
+        "reading": training.reading,
         "parsed": training.parsed,
         "dates": training.dates,
         "ids": training.ids,

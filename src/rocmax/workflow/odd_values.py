@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rocmax._messages import Message, Parameter
+from rocmax._validate import _LARGEST as LARGEST
 from rocmax.data import DataError, TableSource
 from rocmax.data.values import parsed_numbers
 
@@ -67,6 +71,28 @@ def look(column: Any, source: TableSource, declared: bool) -> Look | None:
     if n_numbers < 2 or n_numbers + marks < ALMOST_ALL * n_values:
         return None
     return Look(numbers, counts)
+
+
+def check_sizes(X: Any, source: TableSource | None) -> None:
+    """Raise DataError about an infinite number, or one too large to compute with, that names its column and line."""
+    for name, column in X.items():
+        if column.dtype.kind != "f":
+            continue
+        values = column.to_numpy()
+        bad = values[np.abs(values) > LARGEST]
+        if bad.size:
+            decimal = "." if source is None else source.text.decimal
+            found = None if source is None else source.find(name, partial(_is_huge, decimal=decimal))
+            place, value = found or ("the table" if source is None else source.name, str(bad[0]))
+            needed = f"column {name!r} must have numbers from -{LARGEST:g} to {LARGEST:g}; got {value}"
+            raise DataError(Message(f"{place}: {needed}; to read it as missing: ", Parameter("na", [value])))
+
+
+def _is_huge(text: str, decimal: str) -> bool:
+    try:
+        return abs(float(text.replace(decimal, ".").removesuffix("%"))) > LARGEST
+    except ValueError:
+        return False
 
 
 def _matching(text: Any, among: Any, pattern: str) -> int:

@@ -197,7 +197,7 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         "features": training.kinds,
         "dates": training.dates,
         "parsed": training.parsed,
-        "reading": training.reading.facts(),
+        "reading": training.reading,
     }
     classes = training.target.positive, training.target.negative
     example = table.transform(sample.iloc[:1])
@@ -222,7 +222,7 @@ def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
     """Return the features and the labels of a partition."""
     if not len(frame):
         return prepared.none, np.empty(0, dtype=object)
-    source = table_source(prepared.facts, frame, None)
+    source = table_source(prepared.facts, frame)
     try:
         X, y = source.read(target=prepared.target, **feature_options(prepared.facts, "the model", source))
         labels = known_labels(y, *prepared.classes)

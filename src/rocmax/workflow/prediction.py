@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,7 @@ from rocmax.workflow.calibration import probabilities
 from rocmax.workflow.models import positive_scores
 from rocmax.workflow.shift import Shares, known_levels
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import feature_options, model_features, need_tables, table_source
+from rocmax.workflow.tables import Reading, feature_options, model_features, need_tables, table_source
 from rocmax.workflow.target import typed_labels
 
 BATCH_SIZE = 50_000
@@ -45,12 +45,15 @@ class PredictionSummary:
         Shares of "missing" values and "unknown" categories by column, for columns that have any.
     warnings : list of str
         Differences between these shares and those of the training table.
+    notes : list of str
+        Remarks on the table, such as a delimiter that is not that of the training table.
     """
 
     rows: int
     positive: int
     shares: dict[str, Any]
     warnings: list[str]
+    notes: list[str] = field(default_factory=list)
 
 
 def predict(
@@ -61,6 +64,15 @@ def predict(
     keep_all: bool = False,
     proba: bool = False,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
 ) -> Any:
     """Predict scores and labels.
 
@@ -69,7 +81,7 @@ def predict(
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path, list of them, file or data frame
-        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed.
     keep : str or sequence of str, default=()
         Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
@@ -78,7 +90,28 @@ def predict(
     proba : bool, default=False
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+        Predictions need no labels, so that no row is left out here.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
 
     Returns
     -------
@@ -98,7 +131,19 @@ def predict(
     need_tables()
     import pyarrow as pa
 
-    scoring = Scoring(model, table, keep, keep_all, proba, delimiter)
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scoring = Scoring(model, table, keep, keep_all, proba, reading)
     batches = [pa.table(batch) for batch in scoring.batches()]
     found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
     return found.set_index(table.index) if hasattr(table, "iloc") else found
@@ -114,6 +159,15 @@ def write_predictions(
     proba: bool = False,
     escape_formulas: bool = False,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PredictionSummary:
     """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
@@ -123,7 +177,7 @@ def write_predictions(
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
     table : str, Path, list of them, file or data frame
-        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
         Columns are found by name, and labels are not needed. A file may be of any size.
     out : str, Path or binary file
         File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
@@ -136,7 +190,28 @@ def write_predictions(
     escape_formulas : bool, default=False
         Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+        Predictions need no labels, so that no row is left out here.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     progress : callable, default=None
         Called with a number of rows when they are written.
 
@@ -154,7 +229,19 @@ def write_predictions(
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
         check_output(path)
-    scoring = Scoring(model, table, keep, keep_all, proba, delimiter, escape_formulas)
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scoring = Scoring(model, table, keep, keep_all, proba, reading, escape_formulas)
     batches = scoring.batches()
     first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
     with nullcontext(out) if path is None else output_file(path) as file:
@@ -177,16 +264,17 @@ class Scoring:
         keep: str | Sequence[str],
         keep_all: bool,
         proba: bool,
-        delimiter: str | None,
+        reading: Reading,
         escape_formulas: bool = False,
     ) -> None:
         self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
-        self._source = table_source(fitted.facts, table, delimiter)
-        self._options = feature_options(fitted.facts, fitted.place, self._source)
+        self._source, self._day_first = table_source(fitted.facts, table, reading), reading.day_first
+        self._options = feature_options(fitted.facts, fitted.place, self._source, reading.zero_based)
         self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
         if proba:
             probabilities(fitted.facts, np.zeros(1))  # raises an error before any work
-        self._shares = Shares(known_levels(fitted.model, fitted.facts["features"]))
+        self._levels = known_levels(fitted.model, fitted.facts["features"])
+        self._shares = Shares(self._levels)
         self._positive = 0
 
     def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:
@@ -209,7 +297,7 @@ class Scoring:
 
         facts, model = self._fitted.facts, self._fitted.model
         for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
-            X = model_features(facts, columns)
+            X = model_features(facts, columns, self._source, day_first=self._day_first, levels=self._levels)
             self._shares.add(X)
             scores = positive_scores(model, X, self._fitted.positive)
             labels = np.where(scores > 0, facts["positive"], facts["negative"])
@@ -229,7 +317,7 @@ class Scoring:
         """Return the summary of the batches that were scored."""
         shares = self._shares
         warnings = shares.warnings(self._fitted.facts.get("shares"))
-        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings)
+        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings, self._source.notes)
 
 
 def _escaped(column: Any) -> Any:

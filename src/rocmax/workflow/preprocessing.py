@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,37 @@ def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
         missing = [MISSING] if not kept or X[name].isna().any() or (X[name] == "").any() else []
         found[name] = sorted({*kept, *missing})
     return found
+
+
+def other_forms(category: str) -> list[str]:
+    """Return other ways to write the same integer or truth value: 1 and 1.0, True, true and TRUE."""
+    if re.fullmatch(r"[+-]?\d+", category):
+        return [f"{category}.0"]
+    if re.fullmatch(r"[+-]?\d+\.0", category):
+        return [category.removesuffix(".0")]
+    word = category.lower()
+    forms = [word, word.capitalize(), word.upper()] if word in ("true", "false") else []
+    return [form for form in forms if form != category] if category in forms else []
+
+
+def merged_forms(column: Any) -> Any:
+    """Return a column of text in which each category has one form, the first in the order of text."""
+    levels = set(column.dropna().unique())
+    firsts = {level: min([level, *(form for form in other_forms(level) if form in levels)]) for level in levels}
+    return _renamed(column, {level: first for level, first in firsts.items() if level != first})
+
+
+def known_forms(column: Any, levels: Iterable[str]) -> Any:
+    """Return a column of text in which other forms of known categories are replaced by these."""
+    known = set(levels)
+    by_form = {form: level for level in sorted(known) for form in other_forms(level) if form not in known}
+    return _renamed(column, {form: by_form[form] for form in column.dropna().unique() if form in by_form})
+
+
+def _renamed(column: Any, names: Mapping[str, str]) -> Any:
+    return (
+        column.map(lambda value: names.get(value, value), na_action="ignore").astype(column.dtype) if names else column
+    )
 
 
 def preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:

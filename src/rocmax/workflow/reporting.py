@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from rocmax.workflow.families import family_text
 from rocmax.workflow.measuring import usable_groups
 from rocmax.workflow.shift import TITLES, Shares, known_levels
 from rocmax.workflow.table_model import TableModel
-from rocmax.workflow.tables import need_tables
+from rocmax.workflow.tables import Reading, need_tables
 from rocmax.workflow.tuning import tuning_text
 
 N_FEATURES = 15
@@ -42,7 +42,16 @@ def write_report(
     target: str | None = None,
     segment: str | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
     max_bytes: int | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> None:
     """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
 
@@ -55,7 +64,7 @@ def write_report(
     models : TableModel or sequence of TableModel
         One or more models with the same positive class. The paired tests compare the others with the first.
     table : str, Path, list of them, file or data frame
-        A file (csv, tsv, parquet or svmlight, the text ones also compressed), or a DataFrame of pandas or polars.
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
         Columns are found by name.
     out : str or Path
         The page to write, which appears whole or not at all.
@@ -65,9 +74,29 @@ def write_report(
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
     delimiter : str, default=None
-        What separates the fields of a text table. None takes a comma, or a tab in tsv files.
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
     max_bytes : int, default=None
         Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    notify : callable, default=None
+        Called with each note as soon as it is known.
 
     Examples
     --------
@@ -88,8 +117,23 @@ def write_report(
     files = [file for file in (table, *(model.path for model in chosen)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
-    scored = [score_table(model, table, target, delimiter, max_bytes) for model in chosen]
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scored = [score_table(model, table, target, reading) for model in chosen]
     first = scored[0]
+    for note in dict.fromkeys(note for entry in scored for note in entry.notes):
+        if notify is not None:
+            notify(note)
     for other in scored[1:]:
         if not np.array_equal(other.target.is_positive, first.target.is_positive):
             raise DataError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,37 +22,68 @@ from rocmax.workflow.column_plan import (
     plan_notes,
     plan_values,
 )
-from rocmax.workflow.dates import date_features, day_first, parse_dates
+from rocmax.workflow.dates import date_features, find_order, parse_dates
+from rocmax.workflow.odd_values import check_sizes
+from rocmax.workflow.preprocessing import known_forms
 from rocmax.workflow.target import Target, make_target
 
 
-class Reading(NamedTuple):
-    """How the values of a table are written, and how much of it may be read."""
+@dataclass(frozen=True)
+class Reading:
+    """How the values of a table are written, and how much of it may be read; the parameters of all table functions.
+
+    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
+    """
 
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     thousands: str | None = None
     na: str | Sequence[str] = ()
     encoding: str | None = None
-    zero_based: bool = False
+    sheet: str | None = None
+    day_first: bool | None = None
+    skip_unlabelled: bool | None = None
+    zero_based: bool | None = None
     max_bytes: int | None = None
-    skip_unlabelled: bool = False
 
-    def source(self, table: Any) -> TableSource:
-        """Return the table."""
+    def source(self, table: Any, likely: Mapping[str, Any] | None = None) -> TableSource:
+        """Return the table; ``likely`` is how the table of a model was written."""
         return TableSource(
             table,
             delimiter=self.delimiter,
-            decimal=self.decimal,
+            decimal="." if self.decimal is None else self.decimal,
             thousands=self.thousands,
             na=self.na,
             encoding=self.encoding,
+            sheet=self.sheet,
+            max_bytes=self.max_bytes,
+            likely=likely,
         )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, source: TableSource) -> dict[str, Any]:
         """Return what later tables of a model have in common with this one."""
-        marks = [self.na] if isinstance(self.na, str) else list(self.na)
-        return {"decimal": self.decimal, "thousands": self.thousands, "na": marks, "encoding": self.encoding}
+        return {
+            "delimiter": source.text.delimiter,
+            "decimal": source.text.decimal,
+            "thousands": source.text.thousands,
+            "na": list(source.text.na),
+            "encoding": source.text.encoding,
+            "sheet": source.sheet,
+            "skip_unlabelled": bool(self.skip_unlabelled),
+        }
+
+    def for_model(self, facts: Mapping[str, Any]) -> Reading:
+        """Return how to read a later table of a model: as that of its fit, except for what is given here."""
+        stored = facts.get("reading", {})
+        own = self
+        if self.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
+            own = replace(own, decimal=stored.get("decimal"), thousands=self.thousands or stored.get("thousands"))
+        given = (self.na,) if isinstance(self.na, str) else tuple(self.na)
+        if self.skip_unlabelled is None:
+            own = replace(own, skip_unlabelled=stored.get("skip_unlabelled"))
+        if self.zero_based is None:
+            own = replace(own, zero_based=facts.get("zero_based"))
+        return replace(own, na=(*stored.get("na", ()), *given))
 
 
 @dataclass(frozen=True)
@@ -60,8 +91,9 @@ class Training:
     """Features, labels and groups of a table, and what is needed to read other tables in the same way.
 
     ``kinds`` is the kind of each feature, or None for a sparse matrix; ``plan`` describes the columns of the table.
-    ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, and ``ids`` columns that are
-    carried to the output. ``group`` is the column of the groups.
+    ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, ``ids`` columns that are
+    carried to the output, and ``reading`` how values are written, as returned by :meth:`Reading.facts`.
+    ``group`` is the column of the groups.
     """
 
     X: Any
@@ -73,8 +105,9 @@ class Training:
     parsed: list[str] = field(default_factory=list)
     dates: dict[str, dict[str, Any]] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
-    reading: Reading = field(default_factory=Reading)
+    reading: dict[str, Any] = field(default_factory=dict)
     group: str | None = None
+    zero_based: bool = False
 
 
 def need_tables() -> None:
@@ -112,15 +145,15 @@ def read_training(
         columns=features + grouped,
         types=types,
         max_bytes=reading.max_bytes,
-        skip_unlabelled=reading.skip_unlabelled,
+        skip_unlabelled=bool(reading.skip_unlabelled),
     )
     planned = plan_values(X[features], source, declared, codes)
-    frame, kinds, dates = _features(planned.values, planned.columns)
+    frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
     if not kinds:
         raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
-    notes = [*plan_notes(planned.columns), *marked_categories(frame, planned.columns)]
-    if source.n_skipped:
-        notes.append(f"{source.n_skipped:,} rows without a label are left out")
+    check_sizes(frame, source)
+    notes = [*source_notes(source), *plan_notes(planned.columns), *date_notes]
+    notes += marked_categories(frame, planned.columns)
     return Training(
         frame,
         make_target(y, positive, f"column {target!r}"),
@@ -131,9 +164,15 @@ def read_training(
         [name for name in planned.parsed if name in kinds],
         dates,
         list(declared.id),
-        reading,
+        reading.facts(source),
         group,
     )
+
+
+def source_notes(source: TableSource) -> list[str]:
+    """Return notes about how a table is written, and about rows that were left out."""
+    skipped = f"{source.n_skipped:,} rows without a label are left out"
+    return [*source.notes, *([skipped] if source.n_skipped else [])]
 
 
 def _read_sparse(
@@ -141,19 +180,27 @@ def _read_sparse(
 ) -> Training:
     if declared.names or group is not None:
         raise DataError(f"{source.name} is an svmlight file, which has no column names to drop, declare or group by")
-    X, y = source.read(target=target, zero_based=reading.zero_based, max_bytes=reading.max_bytes)
-    return Training(X, make_target(y, positive), reading=reading)
+    zero_based = bool(reading.zero_based)
+    X, y = source.read(
+        target=target,
+        zero_based=zero_based,
+        max_bytes=reading.max_bytes,
+        skip_unlabelled=bool(reading.skip_unlabelled),
+    )
+    notes, facts = source_notes(source), reading.facts(source)
+    return Training(X, make_target(y, positive), notes=notes, reading=facts, zero_based=zero_based)
 
 
 def _features(
-    values: Mapping[str, Any], plan: Sequence[Column]
-) -> tuple[Any, dict[str, str], dict[str, dict[str, Any]]]:
-    """Return the frame of the features, their kinds, and how to read the columns of dates."""
+    values: Mapping[str, Any], plan: Sequence[Column], day_first: bool | None, source: TableSource
+) -> tuple[Any, dict[str, str], dict[str, dict[str, Any]], list[str]]:
+    """Return the frame of the features, their kinds, how to read the columns of dates, and notes about these."""
     import pandas as pd
 
     found: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     dates: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
     for column in plan:
         if not column.used:
             continue
@@ -161,36 +208,41 @@ def _features(
             found[column.name] = values[column.name]
             kinds[column.name] = "number" if column.kind == "number" else "text"
             continue
-        parts, dates[column.name] = _date_parts(column.name, values[column.name])
+        parts, dates[column.name], said = _date_parts(column.name, values[column.name], day_first, source)
+        notes += said
         taken = [name for name in parts if name in values]
         if taken:
             raise DataError(f"the date {column.name!r} and another column must not both give {taken[0]!r}; rename it")
         found |= parts
         kinds |= dict.fromkeys(parts, "number")
-    return pd.DataFrame(found), kinds, dates
+    return pd.DataFrame(found), kinds, dates, notes
 
 
-def _date_parts(name: str, column: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the features of a column of dates that are not constant, and what is needed to compute them again."""
+def _date_parts(
+    name: str, column: Any, day_first: bool | None, source: TableSource
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Return the features of a column of dates that are not constant, how to compute them again, and notes."""
     known = column.dropna()
     is_text = column.dtype.kind != "M" and len(known) and isinstance(known.iloc[0], str)
-    first = day_first(name, known) if is_text else None
-    dates = parse_dates(name, column, first)
+    first, notes = find_order(name, known, day_first, source) if is_text else (day_first, [])
+    dates = parse_dates(name, column, first, source)
     reference = dates.max()
     parts = {
         key: part
         for key, part in date_features(name, dates, reference).items()
         if not np.all(np.isnan(part)) and np.nanmin(part) < np.nanmax(part)
     }
-    return parts, {"day_first": first, "reference": str(reference), "features": list(parts)}
+    return parts, {"day_first": first, "reference": str(reference), "features": list(parts)}, notes
 
 
-def table_source(facts: Mapping[str, Any], table: Any, delimiter: str | None) -> TableSource:
-    """Return a table for a model, written as the table of its fit."""
-    return Reading(delimiter, **facts.get("reading", {})).source(table)
+def table_source(facts: Mapping[str, Any], table: Any, reading: Reading | None = None) -> TableSource:
+    """Return a table for a model, written as the table of its fit where ``reading`` says nothing else."""
+    return (reading or Reading()).for_model(facts).source(table, likely=facts.get("reading"))
 
 
-def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> dict[str, Any]:
+def feature_options(
+    facts: dict[str, Any], model: str, source: TableSource, zero_based: bool | None = None
+) -> dict[str, Any]:
     """Return the options to read the columns of a model; raise DataError if the table does not have them.
 
     Parameters
@@ -201,12 +253,17 @@ def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> d
         Name of the model in messages.
     source : TableSource
         The table.
+    zero_based : bool or None, default=None
+        Whether the features of an svmlight file are counted from 0; None if they are counted as in the fit.
     """
     features = facts["features"]
     if source.columns is None:
         if features is not None:
             raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
-        return {"n_features": facts["n_features"], "zero_based": facts["zero_based"]}
+        return {
+            "n_features": facts["n_features"],
+            "zero_based": facts["zero_based"] if zero_based is None else zero_based,
+        }
     if features is None:
         raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
     dates = facts.get("dates", {})
@@ -217,18 +274,50 @@ def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> d
     return {"columns": list(types), "types": types}
 
 
-def model_features(facts: dict[str, Any], X: Any) -> Any:
-    """Return the features of a model from the columns that were read with :func:`feature_options`."""
+def model_features(
+    facts: dict[str, Any],
+    X: Any,
+    source: TableSource | None = None,
+    *,
+    day_first: bool | None = None,
+    levels: Mapping[str, set[str]] | None = None,
+) -> Any:
+    """Return the features of a model from the columns that were read with :func:`feature_options`.
+
+    Parameters
+    ----------
+    facts : dict
+        Metadata of the model.
+    X : DataFrame or sparse matrix
+        Columns.
+    source : TableSource or None, default=None
+        Their table, which knows the lines of values for messages.
+    day_first : bool or None, default=None
+        Whether the day comes first in the dates of this table; None if they are written as those of the fit.
+    levels : mapping of str to set of str, or None, default=None
+        Categories of text columns that the model knows; another form of one, such as 1.0 for 1, is replaced by it.
+    """
     import pandas as pd
 
+    if facts["features"] is None:
+        return X
     dates = facts.get("dates", {})
-    if not dates:
-        return X if facts["features"] is None else X[list(facts["features"])]
     parts: dict[str, Any] = {}
     for name, entry in dates.items():
-        found = parse_dates(name, X[name], entry["day_first"])
+        order = entry.get("day_first") if day_first is None else day_first
+        found = parse_dates(name, X[name], order, source)
         parts |= date_features(name, found, pd.Timestamp(entry["reference"]))
-    return pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)[list(facts["features"])]
+    if dates:
+        X = pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)
+    X = X[list(facts["features"])]
+    check_sizes(X, source)
+    changed: dict[str, Any] = {}
+    for name, of in (levels or {}).items():
+        column = X[name]
+        found = known_forms(column, of)
+        if found is not column:
+            changed[name] = found
+    return X.assign(**changed) if changed else X
 
 
 def group_values(table: str, column: Any) -> NDArray[Any]:
