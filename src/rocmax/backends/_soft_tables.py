@@ -64,7 +64,7 @@ def soft_f_beta_error(rows: Rows, beta: float, half: float) -> tuple[Tensor, Ten
     error = 1.0 - _f_beta(tp, fp, m, beta)
     # At the best threshold the derivative in the threshold is zero, so it adds nothing to the first derivatives. From
     # the second ones it takes the square of how fast that zero moves, by the curvature in the threshold.
-    rise, bend = _rise_and_bend(rows, u, m, beta)
+    rise, bend = _rise(rows, u, m, beta), _bend(rows, u.detach(), m, beta)
     factor = (1 + beta**2) / (beta**2 * or_one(m) + tp + fp).detach() ** 2
     moved = torch.where(bend > 0, factor / or_one(bend), torch.zeros_like(bend)) * (rise - rise.detach()) ** 2
     with torch.no_grad():
@@ -168,7 +168,7 @@ def _polished(rows: Rows, m: Tensor, beta: float, theta: Tensor, reach: float) -
     """Return where the derivative in the threshold vanishes, within a reach; the threshold itself if nowhere."""
 
     def rise(shift: Tensor) -> Tensor:
-        return _rise_and_bend(rows, rows.score - (theta + shift), m, beta)[0]
+        return _rise(rows, rows.score - (theta + shift), m, beta)
 
     start, stop = torch.full_like(theta, -reach), torch.full_like(theta, reach)
     at_start = rise(start)
@@ -176,14 +176,17 @@ def _polished(rows: Rows, m: Tensor, beta: float, theta: Tensor, reach: float) -
     return theta + torch.where(at_start * rise(stop) < 0, root, torch.zeros_like(root))
 
 
-def _rise_and_bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> tuple[Tensor, Tensor]:
-    """Return the derivative of the error in the threshold up to a positive factor, and its own where it is zero.
+def _rise(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+    """Return the derivative of the error in the threshold, up to a positive factor; ``u`` is the scores above it."""
+    above, slope = step(u), slope_of_step(u)
+    tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
+    slope_p, slope_n = ((weight * slope).sum() for weight in (rows.positive, rows.negative))
+    return (beta**2 * or_one(m) + fp) * slope_p - tp * slope_n
 
-    ``u`` are the scores above the threshold. The second one has no graph.
-    """
-    above, slope, side = step(u), slope_of_step(u), (torch.sign(u) * (u.abs() < 1.0)).detach()
-    (tp, slope_p, side_p), (fp, slope_n, side_n) = (
-        tuple((weight * values).sum() for values in (above, slope, side)) for weight in (rows.positive, rows.negative)
-    )
-    rest = beta**2 * or_one(m) + fp
-    return rest * slope_p - tp * slope_n, rest.detach() * side_p - tp.detach() * side_n
+
+def _bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+    """Return the derivative of :func:`_rise` in the threshold."""
+    above, side = step(u), torch.sign(u) * (u.abs() < 1.0)
+    tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
+    side_p, side_n = ((weight * side).sum() for weight in (rows.positive, rows.negative))
+    return (beta**2 * or_one(m) + fp) * side_p - tp * side_n

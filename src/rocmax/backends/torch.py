@@ -159,7 +159,8 @@ class _ScoreLoss(torch.nn.Module):
         """Warn, once for each loss: a batch is one of thousands."""
         if about not in self._warned:
             self._warned.add(about)
-            warnings.warn(f"{type(self).__name__}: {message}", UserWarning, stacklevel=2)
+            # Where the loss was called: above are forward and the two calls of a module around it.
+            warnings.warn(f"{type(self).__name__}: {message}", UserWarning, stacklevel=6)
 
     def _check(self, total: Tensor) -> Tensor:
         """Return zero, or NaN (on the host: raise) if the loss cannot be had for a batch of this weight."""
