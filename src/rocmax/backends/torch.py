@@ -513,7 +513,7 @@ class FBetaLoss(_ScoreLoss):
         return _shown(self, "beta", "width", *_MEMORY)
 
 
-class StratifiedBatchSampler(Sampler):  # type: ignore[type-arg]
+class StratifiedBatchSampler(Sampler[list[int]]):
     """Batches with a fixed number of positives, for ``DataLoader(..., batch_sampler=...)``.
 
     In an epoch every negative is drawn once, in random order, and the batches hold equally many of them, but for one.
@@ -593,7 +593,7 @@ class StratifiedBatchSampler(Sampler):  # type: ignore[type-arg]
         rounds = [torch.randperm(m, generator=generator) for _ in range(-(-drawn // m))]
         positive = self._positive[torch.cat(rounds)[:drawn]]
         negative = self._negative[torch.randperm(self._negative.numel(), generator=generator)]
-        for rows in zip(positive.split(self._per_batch), negative.tensor_split(len(self)), strict=True):
+        for rows in zip(positive.reshape(len(self), -1), negative.tensor_split(len(self)), strict=True):
             yield torch.cat(rows).tolist()
 
 
