@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -14,11 +15,20 @@ from hypothesis import given, settings
 
 from helpers.loss_cases import generic_sample, samples
 from helpers.network_losses import every_pair, one_of_each
-from rocmax.losses import PartialAUCRamp
+from rocmax.losses import WindowPairs
 
 torch = pytest.importorskip("torch")
 
-from rocmax.backends.torch import AUCLoss, FBetaLoss, PartialAUCLoss, PrecisionAtKLoss  # noqa: E402
+from rocmax.backends.torch import (  # noqa: E402
+    AUCLoss,
+    FBetaLoss,
+    PartialAUCLoss,
+    PrecisionAtKLoss,
+    StratifiedBatchSampler,
+)
+
+# Most batches of these tests are smaller than anybody would train on; tests of the warnings record them.
+pytestmark = [pytest.mark.filterwarnings(f"ignore:.*{text}:UserWarning") for text in ("got .* positives", "gradient")]
 
 
 def value_and_gradient(loss, scores, y, weight=None, dtype=torch.float64):
@@ -82,6 +92,49 @@ def test_gradients_by_finite_differences(pair):
     assert torch.autograd.gradcheck(lambda s: loss(s, label, weight), (leaf,), eps=1e-7, atol=1e-5)
 
 
+@one_of_each
+def test_second_derivatives_by_finite_differences(pair):
+    for seed in range(2):
+        y, weight, scores = generic_sample(np.random.default_rng(seed), 7, 13, weighted=True)
+        loss, label, weight = pair.module(), torch.tensor(y), torch.tensor(weight)
+        leaf = torch.tensor(scores, requires_grad=True)
+        hessian = torch.autograd.functional.hessian(lambda s: loss(s, label, weight), leaf)  # noqa: B023
+        shift = 1e-6
+        for i in range(y.size):
+            ahead, behind = (
+                value_and_gradient(pair.module(), scores + side * shift * (np.arange(y.size) == i), y, weight.numpy())[
+                    1
+                ]
+                for side in (1, -1)
+            )
+            numeric = (ahead - behind) / (2 * shift)
+            np.testing.assert_allclose(hessian[i].numpy(), numeric, atol=1e-5 * (1 + np.abs(numeric).max()))
+
+
+@pytest.mark.parametrize(
+    ("loss", "backend"),
+    [
+        (PartialAUCLoss(max_fpr=0.3, min_tpr=0.5, memory=16), "aot_eager"),
+        (PartialAUCLoss(max_fpr=0.3, surrogate="ramp"), "aot_eager"),
+        (PrecisionAtKLoss(0.25, surrogate="convex", memory=16), "aot_eager"),
+        # Their bisections are unrolled: what takes time is the tracing, so these are traced only.
+        (PrecisionAtKLoss(0.25), "eager"),
+        (FBetaLoss(), "eager"),
+    ],
+    ids=repr,
+)
+def test_the_whole_graph_is_compiled(loss, backend):
+    y, _, scores = generic_sample(np.random.default_rng(0), 9, 25)
+    plain = copy.deepcopy(loss).double()
+    torch.compiler.reset()  # the limit on recompilations is that of all losses together
+    compiled = torch.compile(copy.deepcopy(plain), fullgraph=True, backend=backend)
+    for _ in range(2):
+        expected, coefficients = value_and_gradient(plain, scores, y)
+        value, gradient = value_and_gradient(compiled, scores, y)
+        assert value == pytest.approx(expected, abs=1e-12)
+        np.testing.assert_allclose(gradient, coefficients, atol=1e-12)
+
+
 @pytest.mark.slow
 @one_of_each
 def test_large_batches_need_no_table_of_pairs(pair):
@@ -142,7 +195,8 @@ def test_labels_of_every_type_and_shape(label_type, columns):
     score, label = torch.tensor(scores), torch.tensor(y).to(label_type)
     score, label = (t[:, None] if column else t for t, column in zip((score, label), columns, strict=True))
     value = PartialAUCLoss(max_fpr=0.3)(score, label)
-    assert value.item() == pytest.approx(PartialAUCRamp(max_fpr=0.3).bind(y).value_and_gradient(scores)[0])
+    twin = WindowPairs("squared_hinge", max_fpr=0.3, soft_tail=True)
+    assert value.item() == pytest.approx(twin.bind(y).value_and_gradient(scores)[0])
     assert value.item() == PartialAUCLoss(max_fpr=0.3)(score, label, torch.ones(y.size, 1)).item()
 
 
@@ -243,6 +297,20 @@ def test_the_oldest_scores_of_each_class_are_forgotten():
     assert all(buffer.abs().sum() == 0 for buffer in loss.buffers())
 
 
+def test_scores_are_forgotten_after_their_number_of_steps():
+    loss, seen = PartialAUCLoss(max_fpr=0.5, memory=1000, memory_steps=2).double(), []
+    for y, scores in batches(5):
+        seen = [(y, scores), *seen][:3]
+        value, _ = value_and_gradient(loss, scores, y)
+        all_y, all_scores = (np.concatenate(column) for column in zip(*seen, strict=True))
+        expected, _ = value_and_gradient(PartialAUCLoss(max_fpr=0.5), all_scores, all_y)
+        assert value == pytest.approx(expected, abs=1e-9)
+    # A batch of one class counts as a step, too.
+    for _ in range(2):
+        value_and_gradient(loss, scores[~y], y[~y])
+    assert loss.memory_positive.sum() == 0
+
+
 def test_decisions_remember_rows_in_the_proportions_of_the_classes():
     loss = FBetaLoss(memory=40).double()
     for y, scores in batches():
@@ -338,7 +406,8 @@ def test_the_memory_is_changed_in_place():
 
 def test_the_parameters_are_shown():
     assert repr(PartialAUCLoss(0.0, 0.01, memory=8)) == (
-        "PartialAUCLoss(min_fpr=0.0, max_fpr=0.01, min_tpr=0.0, surrogate='ramp', width=None, margin=None, memory=8)"
+        "PartialAUCLoss(min_fpr=0.0, max_fpr=0.01, min_tpr=0.0, surrogate='squared_hinge', soft_tail=None, width=None, "
+        "margin=None, memory=8, memory_steps=8)"
     )
 
 
@@ -361,6 +430,164 @@ def test_a_network_learns(loss):
     assert judge(net(rows), label).item() < 0.5 * start
 
 
+# Batches with enough positives
+
+
+def rare(size=1000, seed=0):
+    return torch.rand(size, generator=torch.Generator().manual_seed(seed)) < 0.03
+
+
+def test_every_batch_has_its_positives_and_every_negative_is_drawn_once():
+    y = rare()
+    for positives, expected in [(24, 24), (0.25, 32), (1, 1), (0.001, 1), (127, 127)]:
+        sampler = StratifiedBatchSampler(y, 128, positives=positives)
+        drawn = [torch.tensor(rows) for rows in sampler]
+        assert len(drawn) == len(sampler)
+        assert {int(y[rows].sum()) for rows in drawn} == {expected}
+        assert max(rows.numel() for rows in drawn) - min(rows.numel() for rows in drawn) <= 1
+        assert max(rows.numel() for rows in drawn) <= 128
+        times = torch.bincount(torch.cat(drawn), minlength=y.numel())
+        assert times[~y].unique().tolist() == [1]
+        assert times[y].max() - times[y].min() <= 1
+        assert sampler.positive_weight * times[y].sum() == pytest.approx(y.sum().item())
+
+
+def test_a_generator_makes_the_batches_reproducible_and_epochs_differ():
+    y = rare()
+    first, second = (StratifiedBatchSampler(y, 64, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1))
+    epochs = [list(first), list(first)]
+    assert epochs == [list(second), list(second)]
+    assert epochs[0] != epochs[1]
+    without = StratifiedBatchSampler(y, 64)
+    torch.manual_seed(0)
+    expected = list(without)
+    assert list(without) != expected
+    torch.manual_seed(0)
+    assert list(without) == expected
+
+
+def test_workers_of_a_loader_get_the_same_batches():
+    y = rare(300)
+    rows = torch.utils.data.TensorDataset(torch.arange(300), y)
+    found = []
+    for workers in (0, 2):
+        sampler = StratifiedBatchSampler(y.numpy(), 32, generator=torch.Generator().manual_seed(0))
+        loader = torch.utils.data.DataLoader(rows, batch_sampler=sampler, num_workers=workers)
+        found.append([(index.tolist(), label.sum().item()) for index, label in loader])
+    assert found[0] == found[1]
+    assert {count for _, count in found[0]} == {8}
+
+
+def test_stratified_batches_estimate_the_gradient_of_all_rows():
+    # A share of positives that is not that of the data: with the whole window and a linear cost, the mean over the
+    # batches is the loss of all rows in expectation.
+    torch.manual_seed(0)
+    y = rare(400)
+    scores = (torch.randn(400) / 8 + y).double()
+    whole = AUCLoss(surrogate="hinge")(scores, y).item()
+    sampler = StratifiedBatchSampler(y, 40, generator=torch.Generator().manual_seed(0))
+    values = [AUCLoss(surrogate="hinge")(scores[rows], y[rows]).item() for _ in range(30) for rows in sampler]
+    assert np.mean(values) == pytest.approx(whole, abs=4 * np.std(values) / len(values) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "message"),
+    [
+        (([0, 1, 2], 2), {}, "labels of a sampler are boolean or 0/1; got values such as 2"),
+        (([0, 0], 2), {}, "labels of a sampler need both classes; got 0 positives and 2 negatives"),
+        (([[0, 1]], 2), {}, r"labels need shape \(n,\) or \(n, 1\)"),
+        (([0, 1], 1), {}, "batch_size must be an integer >= 2"),
+        (
+            ([0, 1], 4),
+            {"positives": 4},
+            "positives must leave a batch of 4 rows with .* of each class; got 4",
+        ),
+        (([0, 1], 4), {"positives": 0.99}, "positives must leave a batch of 4 rows"),
+        (
+            ([0, 1], 4),
+            {"positives": 1.5},
+            "positives must be .* or a share above 0 and below 1; got 1.5",
+        ),
+        (([0, 1], 4), {"positives": True}, "positives must be an integer"),
+    ],
+)
+def test_samplers_that_cannot_be(arguments, more, message):
+    with pytest.raises(ValueError, match=message):
+        StratifiedBatchSampler(*arguments, **more)
+
+
+# Warnings
+
+
+def batch(m, n, far=0.0):
+    torch.manual_seed(0)
+    y = torch.arange(m + n) < m
+    return torch.randn(m + n) - far * y, y
+
+
+@pytest.mark.parametrize(
+    ("loss", "m", "n", "message"),
+    [
+        (
+            PartialAUCLoss(max_fpr=0.01),
+            4,
+            60,
+            "0.6 of a negative .* so at least 100 negatives; got 4 positi",
+        ),
+        (PartialAUCLoss(0.02, 0.03), 4, 60, "from 0.02 to 0.03 hold 0.6 of a negative"),
+        (PartialAUCLoss(max_fpr=0.5, min_tpr=0.9), 4, 60, "0.4 of a positive and need one, so at least 10 positives"),
+        (PartialAUCLoss(max_fpr=0.5), 0, 64, "a batch without positives has no loss .* Draw batches with .*Stratified"),
+        (AUCLoss(), 9, 0, "a batch without negatives has no loss and no gradient; got 9 positives and 0 negatives"),
+        (AUCLoss(memory=4), 9, 0, "got 9 positives and 0 negatives, remembered ones included"),
+        (PrecisionAtKLoss(0.01, surrogate="convex"), 3, 40, "k=0.01 holds 0.43 of a row and needs one, so 100 rows"),
+        (FBetaLoss(), 0, 5, "a batch without positives"),
+    ],
+    ids=repr,
+)
+def test_batches_with_too_few_rows_warn_once(loss, m, n, message):
+    rows = batch(m, n)
+    with pytest.warns(UserWarning, match=message):
+        loss(*rows)
+    with warnings.catch_warnings(action="error"):
+        loss(*rows)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        PartialAUCLoss(max_fpr=0.05, min_tpr=0.7, surrogate="ramp"),
+        AUCLoss(surrogate="ramp"),
+        PrecisionAtKLoss(0.2, width=0.01),
+        FBetaLoss(width=1e-6),
+    ],
+    ids=repr,
+)
+def test_a_bounded_loss_without_a_gradient_warns(loss):
+    scores, y = batch(40, 160, far=20.0)
+    with pytest.warns(UserWarning, match="the gradient vanishes: at least half of the measure is lost"):
+        loss(scores, y)
+    with warnings.catch_warnings(action="error"):
+        value, gradient = value_and_gradient(loss, scores, y)
+    assert value > 0.5
+    assert np.abs(gradient).sum() < 0.1 / loss.width if loss.width else np.abs(gradient).sum() < 1e-12
+
+
+@pytest.mark.filterwarnings("error")
+def test_batches_that_are_large_enough_do_not_warn():
+    scores, y = batch(40, 160)
+    for loss in (PartialAUCLoss(max_fpr=0.01), PartialAUCLoss(max_fpr=0.05, min_tpr=0.7), AUCLoss(surrogate="ramp")):
+        loss(scores, y)
+    # At their best these losses have no gradient, and no loss either.
+    done = 50.0 * y
+    for loss in (PartialAUCLoss(surrogate="ramp"), PrecisionAtKLoss(0.5), PrecisionAtKLoss(None), FBetaLoss()):
+        assert value_and_gradient(loss, done, y)[0] <= 0.6
+    # Weights say how much rows count, not how many there are.
+    AUCLoss()(scores, y, torch.full((200,), 1e-6))
+    PartialAUCLoss(max_fpr=0.1)(scores, y, torch.full((200,), 1e-6))
+    # After the training nobody looks at gradients.
+    PartialAUCLoss(max_fpr=0.01, surrogate="ramp").eval()(*batch(5, 5, far=20.0))
+
+
 # Errors
 
 
@@ -368,10 +595,17 @@ def test_a_network_learns(loss):
     ("make", "message"),
     [
         (lambda: PartialAUCLoss(0.3, 0.2), "0 <= min_fpr < max_fpr <= 1"),
-        (lambda: PartialAUCLoss(surrogate="tight"), "surrogate must be one of 'ramp', 'hinge'; got 'tight'"),
+        (lambda: PartialAUCLoss(surrogate="tight"), "surrogate must be one of 'squared_hinge', 'hinge', 'ramp'; got"),
+        (lambda: PartialAUCLoss(width=1.0), "width belongs to surrogate='ramp'; got 1.0 with 'squared_hinge'"),
+        (lambda: PartialAUCLoss(surrogate="hinge", soft_tail=True), "soft_tail is for surrogate='squared_hinge'"),
+        (lambda: PartialAUCLoss(0.1, 0.2, soft_tail=True), "min_fpr=0; got 'squared_hinge' and min_fpr=0.1"),
+        (
+            lambda: FBetaLoss(memory=9, memory_steps=0),
+            "memory_steps must be a number of training steps",
+        ),
         (lambda: PartialAUCLoss(surrogate="hinge", width=1.0), "width belongs to surrogate='ramp'; got 1.0"),
-        (lambda: PartialAUCLoss(width=0.0), "width must be a finite number > 0; got 0.0"),
-        (lambda: PartialAUCLoss(margin=np.nan), "margin must be a finite number or None"),
+        (lambda: PartialAUCLoss(surrogate="ramp", width=0.0), "width must be a finite number > 0; got 0.0"),
+        (lambda: PartialAUCLoss(surrogate="ramp", margin=np.nan), "margin must be a finite number or None"),
         (lambda: PartialAUCLoss(memory=-1), "memory must be a number of rows, an integer >= 0; got -1"),
         (lambda: AUCLoss(surrogate="logistic"), "surrogate must be one of"),
         (lambda: AUCLoss(memory=0.5), "memory must be a number of rows"),

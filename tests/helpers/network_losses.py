@@ -14,6 +14,7 @@ from rocmax.losses import (
     PrecisionAtK,
     SoftMeasure,
     SoftPrecision,
+    WindowPairs,
 )
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.1), (0.0, 0.3), (0.2, 0.5), (0.05, 0.37), (0.35, 0.36), (0.6, 1.0), (0.0, 0.01)]
@@ -38,12 +39,16 @@ def _pairs():
     for low, high in WINDOWS:
         window = {"min_fpr": low, "max_fpr": high}
         yield Pair("PartialAUCLoss", {**window, "surrogate": "hinge"}, PartialAUCHinge(low, high))
+        yield Pair("PartialAUCLoss", {**window, "soft_tail": False}, WindowPairs("squared_hinge", low, high))
+        if low == 0:
+            yield Pair("PartialAUCLoss", window, WindowPairs("squared_hinge", low, high, soft_tail=True))
         for width, margin in STEPS:
-            step = {"width": width, "margin": margin}
+            step = {"surrogate": "ramp", "width": width, "margin": margin}
             yield Pair("PartialAUCLoss", {**window, **step}, PartialAUCRamp(low, high, width or 1.0, margin))
     for low, high, floor in CORNERS:
         corner = {"min_fpr": low, "max_fpr": high, "min_tpr": floor}
-        yield Pair("PartialAUCLoss", corner, PartialAUCRamp(low, high, min_tpr=floor))
+        yield Pair("PartialAUCLoss", {**corner, "surrogate": "ramp"}, PartialAUCRamp(low, high, min_tpr=floor))
+        yield Pair("PartialAUCLoss", corner, WindowPairs("squared_hinge", **corner, soft_tail=low == 0))
         yield Pair("PartialAUCLoss", {**corner, "surrogate": "hinge"}, PartialAUCHinge(**corner))
     yield Pair("AUCLoss", {}, PairwiseSquaredHinge())
     yield Pair("AUCLoss", {"surrogate": "hinge"}, PairwiseHinge())
@@ -73,8 +78,11 @@ ONE_OF_EACH = {
     name: PAIRS[name]
     for name in (
         "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3]",
+        "PartialAUCLoss[min_fpr=0.2,max_fpr=0.5,soft_tail=False]",
+        "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3,surrogate=ramp]",
         "PartialAUCLoss[min_fpr=0.05,max_fpr=0.37,surrogate=hinge]",
         "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3,min_tpr=0.5]",
+        "PartialAUCLoss[min_fpr=0.0,max_fpr=0.3,min_tpr=0.5,surrogate=ramp]",
         "AUCLoss[]",
         "AUCLoss[surrogate=hinge]",
         "AUCLoss[surrogate=ramp,width=2.0]",

@@ -1,7 +1,9 @@
 """Measures of decisions at a soft threshold, in torch.
 
 The threshold is found without a graph, by a fixed number of steps on the device; see :mod:`rocmax.losses` for what the
-losses are.
+losses are. What the threshold adds to the derivatives is put back in closed form, for the first and the second.
+
+Each loss comes with whether it is stuck: most of what can be won is lost, and hardly a row is on the step.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ _POINTS = 13
 _ROUNDS = 3
 
 
-def soft_precision_error(rows: Rows, k: Tensor, half: float) -> Tensor:
-    """Return one minus the precision above a soft threshold that rows of weight ``k`` pass."""
+def soft_precision_error(rows: Rows, k: Tensor, half: float) -> tuple[Tensor, Tensor]:
+    """Return one minus the precision above a soft threshold that rows of weight ``k`` pass, and whether it is stuck."""
     weight = rows.positive + rows.negative
     last = torch.searchsorted(weight.cumsum(0), (k * (1 - 1e-12)).reshape(1)).clamp(max=weight.numel() - 1)
     # The row that completes the top is on the step, or just beside it.
@@ -34,22 +36,49 @@ def soft_precision_error(rows: Rows, k: Tensor, half: float) -> Tensor:
         one, near = torch.ones_like(k), u.detach()
         threshold = _bisect(lambda shift: (weight * step(near - shift)).sum() > k, -one, one)
     u = u - threshold
-    # A row that rises lifts the threshold, too, by its share of the rows on the step.
-    held, slope = (weight * step(u)).sum(), (weight * slope_of_step(u)).sum().detach()
-    lift = (held - held.detach()) / or_one(slope)
-    return 1.0 - (rows.positive * step(u - lift)).sum() / or_one(k)
+    # A row that rises lifts the threshold, too. Newton steps from the threshold itself are zero; the derivatives of two
+    # of them are those of the threshold, up to the third.
+    lift, top = torch.zeros_like(k), (weight * step(u)).sum().detach()
+    for _ in range(2):
+        slope = (weight * slope_of_step(u - lift)).sum()
+        lift = lift + ((weight * step(u - lift)).sum() - top) / or_one(slope)
+    tp = (rows.positive * step(u - lift)).sum()
+    with torch.no_grad():
+        by_class = [(part * slope_of_step(u)).sum() for part in (rows.positive, rows.negative)]
+        moved = by_class[0] * by_class[1] / or_one(by_class[0] + by_class[1])
+        most = or_one(torch.minimum(k, rows.positive.sum()))
+    return 1.0 - tp / or_one(k), is_stuck(1.0 - tp / most, moved / most)
 
 
-def soft_f_beta_error(rows: Rows, beta: float, half: float) -> Tensor:
-    """Return one minus F-beta at the best soft threshold."""
+def soft_f_beta_error(rows: Rows, beta: float, half: float) -> tuple[Tensor, Tensor]:
+    """Return one minus F-beta at the best soft threshold, and whether it is stuck."""
     rows = without_gaps(rows, 4 * half)
     place = (rows.score - rows.origin) / half
     placed = rows._replace(score=place.detach())
     with torch.no_grad():
         theta = _best_threshold(placed, beta)
-    # The derivative in the threshold is zero at the best one, so it needs no graph.
-    above = step(place - theta)
-    return 1.0 - _f_beta((rows.positive * above).sum(), (rows.negative * above).sum(), rows.positive.sum(), beta)
+    u = place - theta
+    above = step(u)
+    m = rows.positive.sum()
+    tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
+    error = 1.0 - _f_beta(tp, fp, m, beta)
+    # At the best threshold the derivative in the threshold is zero, so it adds nothing to the first derivatives. From
+    # the second ones it takes the square of how fast that zero moves, by the curvature in the threshold.
+    rise, bend = _rise(rows, u, m, beta), _bend(rows, u.detach(), m, beta)
+    factor = (1 + beta**2) / (beta**2 * or_one(m) + tp + fp).detach() ** 2
+    moved = torch.where(bend > 0, factor / or_one(bend), torch.zeros_like(bend)) * (rise - rise.detach()) ** 2
+    with torch.no_grad():
+        reach = (rows.positive * slope_of_step(u)).sum() / or_one(m)
+    return error - 0.5 * moved, is_stuck(error, reach)
+
+
+def is_stuck(lost: Tensor, reach: Tensor) -> Tensor:
+    """Tell whether at least half of what can be won is lost, and less than a hundredth is on the step.
+
+    At random scores half is lost, so a loss that is above that has not started; the gradient is at most twice the share
+    on the step, by the width.
+    """
+    return (lost.detach() >= 0.5) & (reach.detach() < 0.01)
 
 
 def step(u: Tensor) -> Tensor:
@@ -139,13 +168,25 @@ def _polished(rows: Rows, m: Tensor, beta: float, theta: Tensor, reach: float) -
     """Return where the derivative in the threshold vanishes, within a reach; the threshold itself if nowhere."""
 
     def rise(shift: Tensor) -> Tensor:
-        u = rows.score - (theta + shift)
-        above, slope = step(u), slope_of_step(u)
-        tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
-        slope_p, slope_n = ((weight * slope).sum() for weight in (rows.positive, rows.negative))
-        return (beta**2 * or_one(m) + fp) * slope_p - tp * slope_n
+        return _rise(rows, rows.score - (theta + shift), m, beta)
 
     start, stop = torch.full_like(theta, -reach), torch.full_like(theta, reach)
     at_start = rise(start)
     root = _bisect(lambda shift: rise(shift) * at_start > 0, start, stop)
     return theta + torch.where(at_start * rise(stop) < 0, root, torch.zeros_like(root))
+
+
+def _rise(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+    """Return the derivative of the error in the threshold, up to a positive factor; ``u`` is the scores above it."""
+    above, slope = step(u), slope_of_step(u)
+    tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
+    slope_p, slope_n = ((weight * slope).sum() for weight in (rows.positive, rows.negative))
+    return (beta**2 * or_one(m) + fp) * slope_p - tp * slope_n
+
+
+def _bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+    """Return the derivative of :func:`_rise` in the threshold."""
+    above, side = step(u), torch.sign(u) * (u.abs() < 1.0)
+    tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
+    side_p, side_n = ((weight * side).sum() for weight in (rows.positive, rows.negative))
+    return (beta**2 * or_one(m) + fp) * side_p - tp * side_n

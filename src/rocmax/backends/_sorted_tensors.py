@@ -7,6 +7,7 @@ of a window are found without a graph; what is left is a polynomial in the score
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -57,32 +58,47 @@ def count_above(score: Tensor, level: Tensor, *, equal: bool = False) -> Tensor:
     return torch.searchsorted(-score.detach(), -level.detach(), right=equal)
 
 
-def shares(score: Tensor, weight: Tensor, start: Tensor, stop: Tensor) -> Tensor:
-    """Return the share of each row that lies between two ranks (cumulated weights) of a descending order.
+def shares(score: Tensor, weight: Tensor, held: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the share of each row, where the rows of a descending order hold ``held(rank)`` up to each rank.
 
-    Tied rows have the same share.
+    A rank is a cumulated weight. Tied rows have the same share.
     """
     sums = prefix(weight)
     above = sums.gather(0, count_above(score, score))
-    block = sums.gather(0, count_above(score, score, equal=True)) - above
-    inside, before = (torch.minimum((rank - above).clamp(min=0.0), block) for rank in (stop, start))
-    return (inside - before) / or_one(block)
+    upto = sums.gather(0, count_above(score, score, equal=True))
+    return (held(upto) - held(above)) / or_one(upto - above)
 
 
-def window_weight(rows: Rows, min_fpr: float, max_fpr: float) -> tuple[Tensor, Tensor]:
-    """Return the weight of each negative inside the window, and the weight of the window."""
+def between(start: Tensor, stop: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return what ranks hold if those between two count fully and the others not at all."""
+    return lambda rank: torch.minimum(torch.maximum(rank, start), stop) - start
+
+
+def soft_rank(rank: Tensor, stop: Tensor) -> Tensor:
+    """Return the integral of ``min(1, stop / t)`` from 0 to each rank."""
+    stop = or_one(stop)
+    return torch.minimum(rank, stop) + stop * torch.log(torch.maximum(rank, stop) / stop)
+
+
+def window_weight(rows: Rows, min_fpr: float, max_fpr: float, soft_tail: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the weight of each negative in the window or its tail, and the sum of these weights."""
     n = rows.negative.sum()
     start, stop = window_end(n, min_fpr), window_end(n, max_fpr)
-    return rows.negative * shares(rows.score, rows.negative, start, stop), stop - start
+    held = (lambda rank: soft_rank(rank, stop)) if soft_tail else between(start, stop)
+    return rows.negative * shares(rows.score, rows.negative, held), held(n)
 
 
-def lowest_positives(rows: Rows, min_tpr: float) -> Rows:
-    """Return the rows with the weights of the positives above a true-positive rate, those with the lowest scores."""
+def lowest_positives(rows: Rows, min_tpr: float, soft_tail: bool = False) -> Rows:
+    """Return the rows with the weights of the positives above a true-positive rate, those with the lowest scores.
+
+    With a soft tail the others have a weight that falls with the rank from the lowest score.
+    """
     if min_tpr == 0:
         return rows
     m = rows.positive.sum()
-    share = shares(rows.score, rows.positive, m - window_end(m, 1.0 - min_tpr), m)
-    return rows._replace(positive=rows.positive * share)
+    size = window_end(m, 1.0 - min_tpr)
+    held = (lambda rank: -soft_rank(m - rank, size)) if soft_tail else between(m - size, m)
+    return rows._replace(positive=rows.positive * shares(rows.score, rows.positive, held))
 
 
 def hinge_pairs(rows: Rows, weight: Tensor, power: int) -> Tensor:
@@ -97,8 +113,11 @@ def hinge_pairs(rows: Rows, weight: Tensor, power: int) -> Tensor:
     return (rows.positive * (gap**2 * zeroth + 2 * gap * first + second)).sum()
 
 
-def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> Tensor:
-    """Sum over pairs of the step that falls from 1 to 0 within ``half`` of the score difference ``margin``."""
+def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> tuple[Tensor, Tensor]:
+    """Return the sum over pairs of a step down from 1 to 0, and the weight of the pairs that are on the step.
+
+    The step is within ``half`` of the score difference ``margin``.
+    """
     rows = without_gaps(rows, abs(margin) + 2 * half)
     middle_score = rows.score - margin
     # Ranks below ``low`` cost 1; the step is quadratic from there to ``middle`` and from there to ``high``.
@@ -110,7 +129,8 @@ def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> Tensor
     right = [stop - start for start, stop in zip(at_middle, at_high, strict=True)]
     square_left = (1 + x) ** 2 * left[0] - 2 * (1 + x) * left[1] + left[2]
     square_right = (1 - x) ** 2 * right[0] + 2 * (1 - x) * right[1] + right[2]
-    return (rows.positive * (at_middle[0] + (square_right - square_left) / 2)).sum()
+    total = (rows.positive * (at_middle[0] + (square_right - square_left) / 2)).sum()
+    return total, (rows.positive * (at_high[0] - at_low[0])).sum()
 
 
 def without_gaps(rows: Rows, longest: float) -> Rows:
@@ -128,7 +148,7 @@ def top_bound(rows: Rows, k: Tensor) -> Tensor:
     margin = 1.0 / or_one(k * scale)
     lowered = sort_rows(torch.where(rows.positive > 0, rows.score - margin, rows.score), rows.positive, rows.negative)
     weight = lowered.positive + lowered.negative
-    taken = weight * shares(lowered.score, weight, torch.zeros_like(k), k)
+    taken = weight * shares(lowered.score, weight, between(torch.zeros_like(k), k))
     best = rows.positive * (k / or_one(m)).clamp(max=1.0) + rows.negative * ((k - m) / or_one(n)).clamp(min=0.0)
     labelled, referred = (taken * (lowered.score - rows.origin)).sum(), (best * (rows.score - rows.origin)).sum()
     return 1.0 + scale * (labelled - referred)

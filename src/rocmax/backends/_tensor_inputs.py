@@ -32,10 +32,34 @@ def check_width(width: float | None) -> None:
         raise ValueError(f"width must be a finite number > 0; got {width!r}")
 
 
-def check_memory(memory: Any) -> None:
-    """Raise ValueError if a number of rows to remember is none."""
+def check_memory(memory: Any, memory_steps: Any) -> None:
+    """Raise ValueError if a number of rows to remember, or of steps to remember them for, is none."""
     if isinstance(memory, bool) or not is_count(memory) or memory < 0:
         raise ValueError(f"memory must be a number of rows, an integer >= 0; got {memory!r}")
+    if isinstance(memory_steps, bool) or not is_count(memory_steps) or memory_steps < 1:
+        raise ValueError(f"memory_steps must be a number of training steps, an integer >= 1; got {memory_steps!r}")
+
+
+def check_positives(positives: Any, batch_size: Any) -> int:
+    """Return the number of positives in each batch, or raise ValueError if a batch has no place for both classes."""
+    if isinstance(batch_size, bool) or not is_count(batch_size) or batch_size < 2:
+        raise ValueError(f"batch_size must be an integer >= 2, one row of each class; got {batch_size!r}")
+    if is_count(positives) and not isinstance(positives, bool):
+        count = int(positives)
+    elif _is_number(positives) and 0 < positives < 1:
+        count = max(1, round(positives * batch_size))
+    else:
+        raise ValueError(f"positives must be an integer (rows) or a share above 0 and below 1; got {positives!r}")
+    if not 1 <= count < batch_size:
+        raise ValueError(
+            f"positives must leave a batch of {batch_size} rows with at least one of each class; got {positives!r}"
+        )
+    return count
+
+
+def can_look(values: Tensor) -> bool:
+    """Tell whether the host may read a value: not on a device, for whose answer it would wait, nor while compiling."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def is_count(value: Any) -> bool:
@@ -48,8 +72,8 @@ def _is_number(value: Any) -> bool:
 
 
 def poison_if(bad: Tensor, message: Callable[[], str]) -> Tensor:
-    """Return zero, or for a bad input raise ValueError; NaN on a device, for whose answer the host would wait."""
-    if bad.device.type == "cpu" and bool(bad):
+    """Return zero, or for a bad input raise ValueError; NaN where the host may not look."""
+    if can_look(bad) and bool(bad):
         raise ValueError(message())
     return torch.where(bad, math.nan, 0.0)
 

@@ -2,20 +2,26 @@
 
 Values and gradients equal those of the losses on NumPy arrays. Everything is computed on the device of the
 scores by sorting and cumulative sums, O(N log N) in the rows of the batch, and the host never waits for a value.
+:class:`StratifiedBatchSampler` draws batches with enough positives.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 try:
     import torch
 except ImportError as error:
     raise ImportError(f"losses for networks need PyTorch: pip install 'rocmax[torch]' ({error})") from error
 from torch import Tensor
+from torch.utils.data import Sampler
 
 from rocmax._window import check_beta, check_corner, check_top
-from rocmax.backends._soft_tables import soft_f_beta_error, soft_precision_error
+from rocmax.backends._soft_tables import is_stuck, soft_f_beta_error, soft_precision_error
 from rocmax.backends._sorted_tensors import (
     Rows,
     hinge_pairs,
@@ -28,7 +34,9 @@ from rocmax.backends._sorted_tensors import (
     window_weight,
 )
 from rocmax.backends._tensor_inputs import (
+    can_look,
     check_memory,
+    check_positives,
     check_surrogate,
     check_width,
     class_weights,
@@ -37,14 +45,19 @@ from rocmax.backends._tensor_inputs import (
     poison_if,
 )
 
-__all__ = ["AUCLoss", "FBetaLoss", "PartialAUCLoss", "PrecisionAtKLoss"]
+__all__ = ["AUCLoss", "FBetaLoss", "PartialAUCLoss", "PrecisionAtKLoss", "StratifiedBatchSampler"]
+
+# How many training steps a remembered score is used for. Scores follow the weights: after a few steps of Adam they have
+# moved little, after an epoch they are those of another network.
+_MEMORY_STEPS = 8
+_MEMORY = ("memory", "memory_steps")
 
 
 class _ScoreLoss(torch.nn.Module):
     """A loss on the scores and labels of a batch, and perhaps of rows remembered from the batches before.
 
-    A subclass says what the loss of sorted rows is. The memory is three buffers: scores, and weights as positives
-    and as negatives; an empty place has weight zero.
+    A subclass says what the loss of sorted rows is. The memory is four buffers: scores, weights as positives and as
+    negatives, and ages in steps; an empty place has weight zero.
     """
 
     # Whether rows are remembered by class. If not, the classes keep their proportions.
@@ -52,14 +65,16 @@ class _ScoreLoss(torch.nn.Module):
     memory_score: Tensor
     memory_positive: Tensor
     memory_negative: Tensor
+    memory_age: Tensor
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, memory_steps: int) -> None:
         super().__init__()
-        check_memory(memory)
-        self.memory = int(memory)
+        check_memory(memory, memory_steps)
+        self.memory, self.memory_steps = int(memory), int(memory_steps)
+        self._warned: set[str] = set()
         if self.memory:
             size = self.memory * (2 if self._by_class else 1)
-            for name in ("memory_score", "memory_positive", "memory_negative"):
+            for name in ("memory_score", "memory_positive", "memory_negative", "memory_age"):
                 self.register_buffer(name, torch.zeros(size))
 
     def forward(self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -98,12 +113,54 @@ class _ScoreLoss(torch.nn.Module):
             self._remember(batch)
         rows = sort_rows(*sample)
         both = (rows.positive.sum() > 0) & (rows.negative.sum() > 0)
+        value, stuck = self._value(rows)
+        if self.training and can_look(score):
+            self._warn_of_few_rows(int((rows.positive > 0).sum()), int((rows.negative > 0).sum()))
+            if stuck is not None and bool(stuck & both):
+                self._warn_of_no_gradient(rows)
         # What is added is zero, or NaN if an input is not what it should be: then no gradient looks valid either.
-        return (torch.where(both, self._value(rows), 0.0) + poison * score.sum()).to(result)
+        return (torch.where(both, value, 0.0) + poison * score.sum()).to(result)
 
     @abstractmethod
-    def _value(self, rows: Rows) -> Tensor:
-        """Return the loss of rows in descending order."""
+    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+        """Return the loss of rows in descending order, and for a bounded loss whether its gradient vanishes."""
+
+    def _few_rows(self, m: int, n: int) -> str | None:
+        """Return what is wrong with ``m`` positives and ``n`` negatives for this measure, if anything."""
+        return None
+
+    def _warn_of_few_rows(self, m: int, n: int) -> None:
+        if m == 0 or n == 0:
+            found: str | None = f"a batch without {'positives' if m == 0 else 'negatives'} has no loss and no gradient"
+        else:
+            found = self._few_rows(m, n)
+        if found:
+            self._warn(
+                "rows",
+                f"{found}; got {m} positives and {n} negatives{', remembered ones included' if self.memory else ''}. "
+                f"Draw batches with rocmax.backends.torch.StratifiedBatchSampler, make them larger, or set memory",
+            )
+
+    def _warn_of_no_gradient(self, rows: Rows) -> None:
+        score = rows.score.detach()
+        spread = float(score[0] - score[-1])
+        self._warn(
+            "gradient",
+            f"the gradient vanishes: at least half of the measure is lost and hardly a row is on the step; got scores "
+            f"that spread over {spread:.3g} and width={getattr(self, 'width', None) or 1.0:g}. "
+            f"{self._instead()}, or train by cross-entropy first",
+        )
+
+    def _instead(self) -> str:
+        """Return what to do where the gradient vanishes."""
+        return "Use a larger width"
+
+    def _warn(self, about: str, message: str) -> None:
+        """Warn, once for each loss: a batch is one of thousands."""
+        if about not in self._warned:
+            self._warned.add(about)
+            # Where the loss was called: above are forward and the two calls of a module around it.
+            warnings.warn(f"{type(self).__name__}: {message}", UserWarning, stacklevel=6)
 
     def _check(self, total: Tensor) -> Tensor:
         """Return zero, or NaN (on the host: raise) if the loss cannot be had for a batch of this weight."""
@@ -112,7 +169,7 @@ class _ScoreLoss(torch.nn.Module):
     def clear_memory(self) -> None:
         """Forget the remembered scores, for instance before training on other data."""
         if self.memory:
-            for buffer in (self.memory_score, self.memory_positive, self.memory_negative):
+            for buffer in (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age):
                 buffer.zero_()
 
     def _with_memory(self, batch: Rows) -> Rows:
@@ -142,15 +199,20 @@ class _ScoreLoss(torch.nn.Module):
         return (positive, negative) if self._by_class else (positive + negative,)
 
     def _remember(self, batch: Rows) -> None:
-        """Put the rows of the batch into the memory, in place of the oldest ones."""
-        buffers = (self.memory_score, self.memory_positive, self.memory_negative)
+        """Put the rows of the batch into the memory, in place of the oldest ones and of those that are too old."""
+        buffers = (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age)
         finite = torch.isfinite(batch.score)
-        new = (torch.where(finite, column.detach(), 0.0) for column in batch)
-        columns = [torch.cat([column.to(old.dtype), old]) for column, old in zip(new, buffers, strict=True)]
+        new = [torch.where(finite, column.detach(), 0.0) for column in batch]
+        columns = [
+            torch.cat([column.to(old.dtype), old])
+            for column, old in zip([*new, torch.zeros_like(new[0])], (*buffers[:3], buffers[3] + 1), strict=True)
+        ]
+        fresh = columns[3] < self.memory_steps
         kept = []
         for member in self._groups(columns[1], columns[2]):
-            order = torch.argsort((member <= 0).to(torch.uint8), stable=True)[: self.memory]
-            present = member.gather(0, order) > 0
+            held = (member > 0) & fresh
+            order = torch.argsort((~held).to(torch.uint8), stable=True)[: self.memory]
+            present = held.gather(0, order)
             kept.append([torch.where(present, column.gather(0, order), 0.0) for column in columns])
         for buffer, parts in zip(buffers, zip(*kept, strict=True), strict=True):
             buffer.copy_(torch.cat(parts))
@@ -166,21 +228,33 @@ class PartialAUCLoss(_ScoreLoss):
     min_tpr : float, default=0.0
         Lower limit on the true-positive rate, at least 0 and below 1. Only the positives with the lowest scores,
         a share ``1 - min_tpr`` of them, are then compared.
-    surrogate : {"ramp", "hinge"}, default="ramp"
+    surrogate : {"squared_hinge", "hinge", "ramp"}, default="squared_hinge"
         What a pair of a positive and a negative inside the window costs:
 
+        - "squared_hinge": ``max(0, 1 - difference) ** 2``, :class:`rocmax.losses.WindowPairs`. All wrong pairs have a
+          gradient, the worse the larger.
+        - "hinge": ``max(0, 1 - difference)``, :class:`rocmax.losses.PartialAUCHinge`.
         - "ramp": a smooth step from 1 to 0, :class:`rocmax.losses.PartialAUCRamp`. It is bounded, so a network cannot
           lower it by giving all rows the same score. A pair far on the wrong side has no gradient.
-        - "hinge": ``max(0, 1 - difference)``, :class:`rocmax.losses.PartialAUCHinge`. All wrong pairs have a gradient,
-          but on a small window equal scores for all rows can be its minimum.
+    soft_tail : bool, default=None
+        Whether the negatives below the window count, too, with a weight of the end of the window by their rank: the
+        window of a small batch is a handful of rows, and a loss on these alone is noise. The positives above
+        ``min_tpr`` have such a tail as well. For the squared hinge and ``min_fpr=0`` only; None means there.
     width : float, default=None
         Length of the step in the scores, for the ramp: 1 if None.
     margin : float, default=None
         Score difference at the middle of the step, for the ramp: ``width / 2`` if None.
     memory : int, default=0
         How many recent scores of each class to remember, so that a small window is more than a fraction of one
-        negative of the batch. Used and filled in training mode only. A memory that is many times the batch holds
-        scores of older weights.
+        negative of the batch. Used and filled in training mode only.
+    memory_steps : int, default=8
+        For how many training steps a score is remembered. A score of older weights is no longer that of its row.
+
+    Warns
+    -----
+    UserWarning
+        In training mode on the CPU, once for each loss: if a batch, with the memory, has less than one negative in the
+        window, less than one positive above ``min_tpr``, or rows of one class only; and if the ramp has no gradient.
 
     Notes
     -----
@@ -189,17 +263,20 @@ class PartialAUCLoss(_ScoreLoss):
     consists of buffers: ``loss.to(device)`` moves it and ``state_dict`` holds it.
 
     Labels, weights and scores that are not valid raise an error on the CPU. On other devices the host would have to
-    wait for that, so the loss is NaN instead. Scores that are not finite give NaN on all devices.
+    wait for that, so the loss is NaN instead, as it is in a compiled graph. Scores that are not finite give NaN on all
+    devices.
+
+    Second derivatives are exact without a memory, wherever the order of the scores does not change.
 
     Examples
     --------
     >>> import torch
     >>> from rocmax.backends.torch import PartialAUCLoss
     >>> scores = torch.tensor([2.0, 1.5, 0.0, 0.0, 1.0, -1.0], requires_grad=True)
-    >>> loss = PartialAUCLoss(max_fpr=0.5)(scores, torch.tensor([1, 0, 0, 1, 0, 0]))
+    >>> loss = PartialAUCLoss(max_fpr=0.5, soft_tail=False)(scores, torch.tensor([1, 0, 0, 1, 0, 0]))
     >>> loss.backward()
-    >>> round(loss.item(), 4)
-    0.625
+    >>> loss.item()
+    2.625
     """
 
     def __init__(
@@ -208,24 +285,53 @@ class PartialAUCLoss(_ScoreLoss):
         max_fpr: float = 0.1,
         *,
         min_tpr: float = 0.0,
-        surrogate: str = "ramp",
+        surrogate: str = "squared_hinge",
+        soft_tail: bool | None = None,
         width: float | None = None,
         margin: float | None = None,
         memory: int = 0,
+        memory_steps: int = _MEMORY_STEPS,
     ) -> None:
-        super().__init__(memory)
+        super().__init__(memory, memory_steps)
         check_corner(min_fpr, max_fpr, min_tpr)
         self.min_fpr, self.max_fpr, self.min_tpr = min_fpr, max_fpr, min_tpr
-        self.surrogate, self.width, self.margin = surrogate, width, margin
-        check_surrogate(surrogate, ("ramp", "hinge"), width=width, margin=margin)
+        self.surrogate, self.soft_tail, self.width, self.margin = surrogate, soft_tail, width, margin
+        check_surrogate(surrogate, ("squared_hinge", "hinge", "ramp"), width=width, margin=margin)
+        if soft_tail and not self._can_have_tail():
+            raise ValueError(
+                f"soft_tail is for surrogate='squared_hinge' and min_fpr=0; got {surrogate!r} and min_fpr={min_fpr:g}"
+            )
 
-    def _value(self, rows: Rows) -> Tensor:
-        rows = lowest_positives(rows, self.min_tpr)
-        return _window_loss(rows, self.min_fpr, self.max_fpr, self.surrogate, self.width, self.margin)
+    def _can_have_tail(self) -> bool:
+        return self.surrogate == "squared_hinge" and self.min_fpr == 0
+
+    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+        tail = self._can_have_tail() if self.soft_tail is None else self.soft_tail
+        rows = lowest_positives(rows, self.min_tpr, tail)
+        window = window_weight(rows, self.min_fpr, self.max_fpr, tail)
+        return _window_loss(rows, window, self.surrogate, self.width, self.margin)
+
+    def _few_rows(self, m: int, n: int) -> str | None:
+        # One row, but for the rounding of the product.
+        one, share = 1 - 1e-9, self.max_fpr - self.min_fpr
+        if n * share < one:
+            return (
+                f"the false-positive rates from {self.min_fpr:g} to {self.max_fpr:g} hold {n * share:.2g} of a "
+                f"negative and need one, so at least {math.ceil(one / share)} negatives"
+            )
+        if m * (1 - self.min_tpr) < one:
+            return (
+                f"the true-positive rates from {self.min_tpr:g} hold {m * (1 - self.min_tpr):.2g} of a positive and "
+                f"need one, so at least {math.ceil(one / (1 - self.min_tpr))} positives"
+            )
+        return None
+
+    def _instead(self) -> str:
+        return "Use surrogate='squared_hinge' or a larger width"
 
     def extra_repr(self) -> str:
         """Return the parameters."""
-        return _shown(self, "min_fpr", "max_fpr", "min_tpr", "surrogate", "width", "margin", "memory")
+        return _shown(self, "min_fpr", "max_fpr", "min_tpr", "surrogate", "soft_tail", "width", "margin", *_MEMORY)
 
 
 class AUCLoss(_ScoreLoss):
@@ -236,7 +342,7 @@ class AUCLoss(_ScoreLoss):
     surrogate : {"squared_hinge", "hinge", "ramp"}, default="squared_hinge"
         What a pair of a positive and a negative costs: :class:`rocmax.losses.PairwiseSquaredHinge`,
         :class:`rocmax.losses.PairwiseHinge`, or the bounded :class:`rocmax.losses.PartialAUCRamp` on the window [0, 1].
-    width, margin, memory
+    width, margin, memory, memory_steps
         As in :class:`PartialAUCLoss`.
 
     Examples
@@ -254,17 +360,21 @@ class AUCLoss(_ScoreLoss):
         width: float | None = None,
         margin: float | None = None,
         memory: int = 0,
+        memory_steps: int = _MEMORY_STEPS,
     ) -> None:
-        super().__init__(memory)
+        super().__init__(memory, memory_steps)
         self.surrogate, self.width, self.margin = surrogate, width, margin
         check_surrogate(surrogate, ("squared_hinge", "hinge", "ramp"), width=width, margin=margin)
 
-    def _value(self, rows: Rows) -> Tensor:
-        return _window_loss(rows, 0.0, 1.0, self.surrogate, self.width, self.margin)
+    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+        return _window_loss(rows, window_weight(rows, 0.0, 1.0), self.surrogate, self.width, self.margin)
+
+    def _instead(self) -> str:
+        return "Use surrogate='squared_hinge' or a larger width"
 
     def extra_repr(self) -> str:
         """Return the parameters."""
-        return _shown(self, "surrogate", "width", "margin", "memory")
+        return _shown(self, "surrogate", "width", "margin", *_MEMORY)
 
 
 class PrecisionAtKLoss(_ScoreLoss):
@@ -283,6 +393,13 @@ class PrecisionAtKLoss(_ScoreLoss):
     memory : int, default=0
         How many recent rows to remember, of both classes in their proportions; otherwise as in
         :class:`PartialAUCLoss`. It needs ``k`` as a fraction or None.
+    memory_steps : int, default=8
+        For how many training steps a row is remembered.
+
+    Notes
+    -----
+    The measure depends on the share of positives. On batches with another share than the data, such as those of
+    :class:`StratifiedBatchSampler`, give weights that restore it.
 
     Examples
     --------
@@ -295,9 +412,15 @@ class PrecisionAtKLoss(_ScoreLoss):
     _by_class = False
 
     def __init__(
-        self, k: float | None, *, surrogate: str = "soft", width: float | None = None, memory: int = 0
+        self,
+        k: float | None,
+        *,
+        surrogate: str = "soft",
+        width: float | None = None,
+        memory: int = 0,
+        memory_steps: int = _MEMORY_STEPS,
     ) -> None:
-        super().__init__(memory)
+        super().__init__(memory, memory_steps)
         if k is not None:
             check_top(k)
         if self.memory and is_count(k):
@@ -311,7 +434,12 @@ class PrecisionAtKLoss(_ScoreLoss):
         few = self.k > total * (1 + 1e-9)
         return poison_if(few, lambda: f"k={self.k} rows at the top need a batch of at least that weight; got {total:g}")
 
-    def _value(self, rows: Rows) -> Tensor:
+    def _few_rows(self, m: int, n: int) -> str | None:
+        if self.k is None or is_count(self.k) or (m + n) * self.k >= 1 - 1e-9:
+            return None
+        return f"k={self.k:g} holds {(m + n) * self.k:.2g} of a row and needs one, so {math.ceil(1 / self.k)} rows"
+
+    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
         m, n = rows.positive.sum(), rows.negative.sum()
         if self.k is None:
             k = m
@@ -319,11 +447,16 @@ class PrecisionAtKLoss(_ScoreLoss):
             k = torch.full_like(m, float(self.k))
         else:
             k = window_end(m + n, float(self.k))
-        return top_bound(rows, k) if self.surrogate == "convex" else soft_precision_error(rows, k, _half(self.width))
+        if self.surrogate == "convex":
+            return top_bound(rows, k), None
+        return soft_precision_error(rows, k, _half(self.width))
+
+    def _instead(self) -> str:
+        return "Use surrogate='convex' or a larger width"
 
     def extra_repr(self) -> str:
         """Return the parameters."""
-        return _shown(self, "k", "surrogate", "width", "memory")
+        return _shown(self, "k", "surrogate", "width", *_MEMORY)
 
 
 class FBetaLoss(_ScoreLoss):
@@ -341,6 +474,12 @@ class FBetaLoss(_ScoreLoss):
     memory : int, default=0
         How many recent rows to remember, of both classes in their proportions; otherwise as in
         :class:`PartialAUCLoss`.
+    memory_steps : int, default=8
+        For how many training steps a row is remembered.
+
+    Notes
+    -----
+    As for :class:`PrecisionAtKLoss`, the batches need the share of positives of the data, or weights that restore it.
 
     Examples
     --------
@@ -353,31 +492,122 @@ class FBetaLoss(_ScoreLoss):
 
     _by_class = False
 
-    def __init__(self, beta: float = 1.0, *, width: float | None = None, memory: int = 0) -> None:
-        super().__init__(memory)
+    def __init__(
+        self,
+        beta: float = 1.0,
+        *,
+        width: float | None = None,
+        memory: int = 0,
+        memory_steps: int = _MEMORY_STEPS,
+    ) -> None:
+        super().__init__(memory, memory_steps)
         check_beta(beta)
         check_width(width)
         self.beta, self.width = beta, width
 
-    def _value(self, rows: Rows) -> Tensor:
+    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
         return soft_f_beta_error(rows, float(self.beta), _half(self.width))
 
     def extra_repr(self) -> str:
         """Return the parameters."""
-        return _shown(self, "beta", "width", "memory")
+        return _shown(self, "beta", "width", *_MEMORY)
+
+
+class StratifiedBatchSampler(Sampler[list[int]]):
+    """Batches with a fixed number of positives, for ``DataLoader(..., batch_sampler=...)``.
+
+    In an epoch every negative is drawn once, in random order, and the batches hold equally many of them, but for one.
+    The positives go round in random order, each as often as any other, but for one time.
+
+    Parameters
+    ----------
+    labels : Tensor or array-like of shape (n,)
+        The labels of all rows of the data set in its order, boolean or 0/1.
+    batch_size : int
+        The most rows of a batch.
+    positives : int or float, default=0.25
+        The positives of each batch: an integer is a number of rows, a float a share of ``batch_size``.
+    generator : torch.Generator, default=None
+        Source of the order. If None, each epoch takes a seed from the global one of PyTorch, as its samplers do.
+
+    Attributes
+    ----------
+    positive_weight : float
+        Weight of a positive that restores the share of positives in the data: the number of positives by the number of
+        draws of positives in an epoch.
+
+    Notes
+    -----
+    Within each class rows are drawn uniformly. True- and false-positive rates are shares of one class, so the losses
+    for the AUC and the partial AUC estimate the same as on batches drawn at random, with less noise where positives are
+    rare. Measures that depend on the share of positives need ``positive_weight``: :class:`PrecisionAtKLoss` and
+    :class:`FBetaLoss` as the ``sample_weight`` of the positives; cross-entropy as ``pos_weight``, if its output is read
+    as a probability.
+
+    A share below that of the data leaves positives out of an epoch, others each time. With several processes, give each
+    the rows and labels of its own part of the data.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch.utils.data import DataLoader, TensorDataset
+    >>> from rocmax.backends.torch import StratifiedBatchSampler
+    >>> y = torch.arange(1000) % 50 == 0
+    >>> batches = StratifiedBatchSampler(y, 128, positives=32, generator=torch.Generator().manual_seed(0))
+    >>> loader = DataLoader(TensorDataset(torch.randn(1000, 3), y), batch_sampler=batches)
+    >>> [(len(label), int(label.sum())) for _, label in loader][:2]
+    [(122, 32), (121, 32)]
+    """
+
+    def __init__(
+        self,
+        labels: Any,
+        batch_size: int,
+        *,
+        positives: float = 0.25,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        label = column("labels", torch.as_tensor(labels).cpu())
+        odd = ~((label == 0) | (label == 1))
+        if bool(odd.any()):
+            raise ValueError(f"labels of a sampler are boolean or 0/1; got values such as {label[odd][0].item():g}")
+        self.batch_size, self.positives, self.generator = batch_size, positives, generator
+        self._per_batch = check_positives(positives, batch_size)
+        self._positive, self._negative = ((label == value).nonzero()[:, 0] for value in (1, 0))
+        m, n = self._positive.numel(), self._negative.numel()
+        if m == 0 or n == 0:
+            raise ValueError(f"labels of a sampler need both classes; got {m} positives and {n} negatives")
+        self.positive_weight = m / (len(self) * self._per_batch)
+
+    def __len__(self) -> int:
+        """Return the number of batches in an epoch."""
+        return -(-self._negative.numel() // (self.batch_size - self._per_batch))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Draw the batches of an epoch, lists of rows."""
+        generator = self.generator
+        if generator is None:
+            generator = torch.Generator().manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        m, drawn = self._positive.numel(), len(self) * self._per_batch
+        rounds = [torch.randperm(m, generator=generator) for _ in range(-(-drawn // m))]
+        positive = self._positive[torch.cat(rounds)[:drawn]]
+        negative = self._negative[torch.randperm(self._negative.numel(), generator=generator)]
+        for rows in zip(positive.reshape(len(self), -1), negative.tensor_split(len(self)), strict=True):
+            yield torch.cat(rows).tolist()
 
 
 def _window_loss(
-    rows: Rows, min_fpr: float, max_fpr: float, surrogate: str, width: float | None, margin: float | None
-) -> Tensor:
-    """Return the mean cost of the pairs in a window."""
-    weight, held = window_weight(rows, min_fpr, max_fpr)
+    rows: Rows, window: tuple[Tensor, Tensor], surrogate: str, width: float | None, margin: float | None
+) -> tuple[Tensor, Tensor | None]:
+    """Return the mean cost of the pairs in a window, and for the ramp whether its gradient vanishes."""
+    weight, held = window
+    pairs = or_one(rows.positive.sum() * held)
     if surrogate == "ramp":
         half = _half(width)
-        total = ramp_pairs(rows, weight, half, half if margin is None else margin)
-    else:
-        total = hinge_pairs(rows, weight, power=2 if surrogate == "squared_hinge" else 1)
-    return total / or_one(rows.positive.sum() * held)
+        total, on_step = ramp_pairs(rows, weight, half, half if margin is None else margin)
+        return total / pairs, is_stuck(total / pairs, on_step / pairs)
+    return hinge_pairs(rows, weight, power=2 if surrogate == "squared_hinge" else 1) / pairs, None
 
 
 def _half(width: float | None) -> float:
