@@ -21,7 +21,7 @@ from rocmax.model_io import ModelFileError, load_with_facts
 
 def rows():
     y = np.arange(60) % 3 == 0
-    return np.random.default_rng(0).normal(size=(60, 3)) + y[:, None], np.where(y, "fraud", "ok")
+    return np.random.default_rng(0).normal(size=(60, 3)) + y[:, None], np.where(y, "fraud", "fine")
 
 
 @pytest.fixture(scope="module")
