@@ -25,7 +25,7 @@ from rocmax.workflow import fit_table, load_model
 
 def rows():
     y = np.arange(60) % 3 == 0
-    return np.random.default_rng(0).normal(size=(60, 3)) + y[:, None], np.where(y, "fraud", "ok")
+    return np.random.default_rng(0).normal(size=(60, 3)) + y[:, None], np.where(y, "fraud", "fine")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -420,8 +422,15 @@ def test_files_and_comparisons_warn_once(tmp_path):
 
 
 def test_python_shows_the_warning_once_in_a_search():
-    labels = np.where(FRAUD, "fraud of this test", "ok in this test")
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("default")
-        GridSearchCV(rocmax.AUCClassifier(), {"C": [0.1, 1.0]}, scoring=SCORER, cv=3).fit(X, labels)
-    assert len([each for each in found if "pos_label" in str(each.message)]) == 1
+    program = """
+import numpy as np
+from sklearn.model_selection import GridSearchCV
+from rocmax import AUCClassifier, FPRThresholdClassifier
+X = np.random.default_rng(0).normal(size=(200, 3))
+y = np.where(X[:, 0] > 1, "fraud", "ok")
+GridSearchCV(AUCClassifier(), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
+GridSearchCV(FPRThresholdClassifier(AUCClassifier(), cv=2), {"max_fpr": [0.1, 0.2]}, cv=3).fit(X, y)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stderr.count("set pos_label='fraud'") == 2
+    assert done.stderr.count("AUCClassifier: ") == done.stderr.count("FPRThresholdClassifier: ") == 1

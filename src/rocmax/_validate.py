@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -199,7 +200,8 @@ _SHOWN: set[str] = set()
 
 def _is_shown_once(text: str) -> bool:
     for action, message, category, module, line in warnings.filters:
-        matches = (message is None or message.match(text)) and (module is None or module.match(__name__)) and not line
+        # Patterns of Python's own filters are strings.
+        matches = re.match(message or "", text) and re.match(module or "", __name__) and not line
         if matches and issubclass(UserWarning, category):
             return action in ("default", "module", "once")
     return True
