@@ -151,6 +151,36 @@ def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     return load_with_facts(path, max_bytes=max_bytes)[0]
 
 
+def trusted_types() -> list[str]:
+    """Return the names of the types in models of rocmax that skops does not know to be safe.
+
+    :func:`load` accepts these types and no others. Other programs that load models with skops ask for such a list.
+
+    Returns
+    -------
+    list of str
+        Names of classes, with their modules. None of them runs code from a file when it is loaded.
+
+    Examples
+    --------
+    >>> import rocmax
+    >>> "rocmax.AUCClassifier" in rocmax.trusted_types()
+    True
+
+    MLflow takes the list when a model is saved, or logged with ``mlflow.sklearn.log_model``::
+
+        mlflow.sklearn.save_model(model, "folder", skops_trusted_types=rocmax.trusted_types())
+
+    skops itself takes it when a model is loaded::
+
+        skops.io.load("model.skops", trusted=rocmax.trusted_types())
+    """
+    ours = [f"{home}.{name}" for home in _HOMES for name in dir(importlib.import_module(home))]
+    numbers = [f"numpy.{name}" for name in dir(np)]
+    rows = [f"{getattr(sparse, name).__module__}.{name}" for name in _SPARSE]
+    return sorted({*_HARMLESS, *rows, *filter(_is_ours, [*ours, *numbers])})
+
+
 def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
     """Load a model and its metadata."""
     sio, path = _skops(), Path(path)
@@ -184,36 +214,6 @@ def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any,
             "and its positive class. Use rocmax.load in Python instead"
         )
     return model, about
-
-
-def trusted_types() -> list[str]:
-    """Return the names of the types in models of rocmax that skops does not know to be safe.
-
-    :func:`load` accepts these types and no others. Other programs that load models with skops ask for such a list.
-
-    Returns
-    -------
-    list of str
-        Names of classes, with their modules. None of them runs code from a file when it is loaded.
-
-    Examples
-    --------
-    >>> import rocmax
-    >>> "rocmax.AUCClassifier" in rocmax.trusted_types()
-    True
-
-    MLflow takes the list when a model is saved, or logged with ``mlflow.sklearn.log_model``::
-
-        mlflow.sklearn.save_model(model, "folder", skops_trusted_types=rocmax.trusted_types())
-
-    skops itself takes it when a model is loaded::
-
-        skops.io.load("model.skops", trusted=rocmax.trusted_types())
-    """
-    ours = [f"{home}.{name}" for home in _HOMES for name in dir(importlib.import_module(home))]
-    numbers = [f"numpy.{name}" for name in dir(np)]
-    rows = [f"{getattr(sparse, name).__module__}.{name}" for name in _SPARSE]
-    return sorted({*_HARMLESS, *rows, *filter(_is_ours, [*ours, *numbers])})
 
 
 def _check_sparse(content: bytes) -> None:

@@ -1,9 +1,7 @@
-"""Cross-validation splits: given by a user, by groups, and their checks."""
+"""Cross-validation splits given by a user, and splits by groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -31,26 +29,6 @@ def with_groups(data: TrainingSet, groups: Any) -> TrainingSet:
     if len(kinds) > 1:
         raise ValueError(f"groups must be values of one type; got {' and '.join(kinds)}. Convert them to text")
     return data._replace(groups=found)
-
-
-def given_splits(data: TrainingSet, cv: Any) -> list[Split]:
-    """Return training and held-out rows, as indices of the rows with non-zero weight; groups are not split.
-
-    The indices of given splits refer to all rows, including those with zero weight.
-    """
-    place = np.full(data.given.size, -1)
-    place[data.rows] = np.arange(data.rows.size)
-    with CHECKING:
-        if data.groups is not None and isinstance(cv, Integral):
-            splitter = StratifiedGroupKFold(int(cv))
-        else:
-            splitter = check_cv(cv, data.given, classifier=True)
-        groups = data.groups if _takes_groups(splitter) else None
-        splits = list(splitter.split(np.zeros((data.given.size, 1)), data.given, groups))
-    if data.groups is not None:
-        _check_groups(splits, data.groups, "the given splits" if isinstance(cv, Iterable) else type(cv).__name__)
-    kept = [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
-    return check_splits(kept, data)
 
 
 def group_folds(data: TrainingSet, n_folds: int, rng: np.random.RandomState, n_repeats: int = 1) -> list[Split]:
@@ -103,3 +81,23 @@ def _check_groups(splits: list[Split], groups: NDArray[Any], source: str) -> Non
                 f"{both.tolist()[0]!r} in both parts of split {number} of {source}. Use an integer, or a splitter for "
                 "groups such as StratifiedGroupKFold"
             )
+
+
+def given_splits(data: TrainingSet, cv: Any) -> list[Split]:
+    """Return training and held-out rows, as indices of the rows with non-zero weight; groups are not split.
+
+    The indices of given splits refer to all rows, including those with zero weight.
+    """
+    place = np.full(data.given.size, -1)
+    place[data.rows] = np.arange(data.rows.size)
+    with CHECKING:
+        if data.groups is not None and isinstance(cv, int | np.integer):
+            splitter = StratifiedGroupKFold(int(cv))
+        else:
+            splitter = check_cv(cv, data.given, classifier=True)
+        groups = data.groups if _takes_groups(splitter) else None
+        splits = list(splitter.split(np.zeros((data.given.size, 1)), data.given, groups))
+    if data.groups is not None:
+        _check_groups(splits, data.groups, "the given splits" if hasattr(cv, "__iter__") else type(cv).__name__)
+    kept = [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
+    return check_splits(kept, data)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._calibration import calibrated
+from rocmax._calibration import calibrated, fit_calibration
 from rocmax._messages import Message, Parameter, ParameterError
 from rocmax._typing import Array
+
+__all__ = ["fit_calibration", "probabilities"]
 
 
 def probabilities(facts: dict[str, Any], scores: Array) -> Array:

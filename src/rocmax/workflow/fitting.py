@@ -13,13 +13,13 @@ from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
-from rocmax._calibration import fit_calibration
 from rocmax._messages import Message, Parameter
 from rocmax._progress import Listener, listening, stage
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import order_statistic
+from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.evidence import corner_notes, duplicate_notes, perfect_notes, row_notes
 from rocmax.workflow.families import families_for
