@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
-from rocmax._calibration import fit_calibration
 from rocmax.cli._app import app
 from rocmax.workflow import ParameterError, evaluate, fit_table, predict
-from rocmax.workflow.calibration import probabilities
+from rocmax.workflow.calibration import fit_calibration, probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 
