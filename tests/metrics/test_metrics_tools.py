@@ -242,6 +242,7 @@ def test_zero_weight_is_absent_in_a_bootstrap():
     )
 
 
+@pytest.mark.filterwarnings("ignore:a class has 2.4 independent rows")
 def test_fractional_weights_keep_the_totals_of_the_classes():
     y, s = tied_sample(12)
     # 2.4 positives and 7.2 negatives; whole copies alone would be 2 and 7.
