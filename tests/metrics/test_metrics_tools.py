@@ -101,6 +101,7 @@ def test_a_scorer_takes_weights_and_pickles(problem):
     assert scorer(model, X, y, sample_weight=weight) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:a class has 4 independent rows")
 @every
 def test_a_measure_by_name_or_by_function(name, params):
     y, s = [0, 1, 1, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0, 1, 0]
