@@ -256,8 +256,8 @@ def main() -> None:
     few_intro = (
         f"Shares, in percent, of {AUC_SAMPLES} samples in which `delong_interval` covers the AUC; the standard error "
         f"of 95 % is {100 * np.sqrt(0.05 * 0.95 / AUC_SAMPLES):.1f}. Negatives are standard normal and positives "
-        "normal with a standard deviation of 1 or 2, or both are exponential. With 5 positives and an AUC of 0.99, most "
-        "samples have all pairs in the right order; an interval of such a sample is [low, 1]."
+        "normal with a standard deviation of 1 or 2, or both are exponential. With 5 positives and an AUC of 0.99, "
+        "most samples have all pairs in the right order; an interval of such a sample is [low, 1]."
     )
     resampled_intro = (
         f"The same for `bootstrap_interval` in {BOOTSTRAP_SAMPLES} samples of normal scores with {N_RESAMPLES} "

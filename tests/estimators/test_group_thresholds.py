@@ -16,6 +16,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import rocmax
+import rocmax.displays
 from helpers.given_scores import Given
 from rocmax import FPRThresholdClassifier, TPRThresholdClassifier
 from rocmax.estimators.threshold import GroupEvidence
@@ -249,6 +251,16 @@ def test_predictions_for_scores_that_are_not_finite_are_refused(name):
     for method in (model.predict, model.decision_function):
         with pytest.raises(ValueError, match="must give finite scores; got 1 NaN"):
             method([[0.0], [np.nan]])
+
+
+def test_reports_displays_and_scorers_refuse_scores_that_are_not_finite():
+    scores, y, _ = customers(20, np.random.default_rng(8))
+    X = np.where(np.arange(scores.size) == 5, np.nan, scores)[:, None]
+    model = Given().fit(X, y)
+    calls = (rocmax.report, rocmax.displays.PartialROCDisplay.from_estimator, rocmax.metrics.make_scorer("roc_auc"))
+    for call in calls:
+        with pytest.raises(ValueError, match="finite"):
+            call(model, X, y)
 
 
 @pytest.mark.parametrize("groups", [[0.0, np.nan], [None, "a"], [[0], [1]]])

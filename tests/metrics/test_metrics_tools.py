@@ -101,6 +101,7 @@ def test_a_scorer_takes_weights_and_pickles(problem):
     assert scorer(model, X, y, sample_weight=weight) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:a class has 4 independent rows")
 @every
 def test_a_measure_by_name_or_by_function(name, params):
     y, s = [0, 1, 1, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0, 1, 0]
@@ -242,6 +243,7 @@ def test_zero_weight_is_absent_in_a_bootstrap():
     )
 
 
+@pytest.mark.filterwarnings("ignore:a class has 2.4 independent rows")
 def test_fractional_weights_keep_the_totals_of_the_classes():
     y, s = tied_sample(12)
     # 2.4 positives and 7.2 negatives; whole copies alone would be 2 and 7.

@@ -12,7 +12,7 @@ from rocmax._typing import Array
 from rocmax._window import check_floor, check_window
 from rocmax.displays._figure import STYLES, new_axes
 from rocmax.displays._inset import Box, LegendText, connectors, frame, label_inset, place, text_size
-from rocmax.metrics.bootstrap import check_level
+from rocmax.metrics.bootstrap import check_level, tail_share
 from rocmax.metrics.curve import Curve, score_blocks
 from rocmax.metrics.registry import find_metric
 from rocmax.metrics.resamples import resamples
@@ -154,9 +154,9 @@ class PartialROCDisplay:
             blocks = score_blocks(y_true, scores, sample_weight, pos_label)
             grid = _grid(max_fpr)
             drawn = np.array([_heights(draw.curve(), grid) for draw in resamples(blocks, n_resamples, rng)])
-            tail = (1 - confidence_level) / 2
-            low, high = np.quantile(drawn, [tail, 1 - tail], axis=0) if n_resamples else np.empty((2, 0))
             curve = blocks.curve()
+            tail = tail_share(confidence_level, min(curve.n, curve.m))
+            low, high = np.quantile(drawn, [tail, 1 - tail], axis=0) if n_resamples else np.empty((2, 0))
             curves.append(RocBand(label, curve.fp / curve.n, curve.tp / curve.m, grid, low, high))
         return cls(curves, min_fpr=min_fpr, max_fpr=max_fpr, min_tpr=min_tpr, pos_label=pos_label).plot(ax, **options)
 

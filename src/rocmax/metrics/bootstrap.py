@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from rocmax.metrics.curve import Blocks, Curve, group_numbers
 from rocmax.metrics.registry import Metric, MetricLike, find_metric
 from rocmax.metrics.resamples import cluster_resamples, n_independent, paired_resamples, resamples
 
+# With fewer rows of a class, intervals do not reach their level; see benchmarks/results/interval_coverage.md.
+MIN_IN_CLASS = 10
 # A measure or its name, and its parameters.
 Named = tuple[MetricLike, dict[str, Any]]
 
@@ -88,6 +91,11 @@ def bootstrap_interval(
     low, high : float
         Ends of the interval.
 
+    Warns
+    -----
+    UserWarning
+        If a class has fewer than 10 rows, or groups. The interval then covers less often than its level.
+
     Notes
     -----
     A resample is a vector of multiplicities, from one multinomial draw in each class, and its value is the measure with
@@ -113,14 +121,14 @@ def bootstrap_interval(
     Examples
     --------
     >>> from rocmax.metrics import bootstrap_interval
-    >>> y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
+    >>> y, s = [0] * 10 + [1] * 10, [*range(10), *range(5, 15)]
     >>> low, high = bootstrap_interval("roc_auc", y, s, n_resamples=200, random_state=0)
     >>> 0 <= low < high <= 1
     True
     """
     options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
     options |= {"n_resamples": n_resamples, "confidence_level": confidence_level, "random_state": random_state}
-    estimate = estimate_measures([(measure, params)], y_true, y_score, **options)[0]
+    estimate = estimate_measures([(measure, params)], y_true, y_score, warn_if_few=True, **options)[0]
     return estimate.low, estimate.high
 
 
@@ -212,6 +220,7 @@ def estimate_measures(
     pos_label: object = None,
     groups: ArrayLike | None = None,
     watch: Callable[[Curve], None] | None = None,
+    warn_if_few: bool = False,
 ) -> list[Estimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
@@ -235,7 +244,16 @@ def estimate_measures(
         drawn.append([measure.from_curve(curve, **filled) for measure, filled in found])
         if watch is not None:
             watch(curve)
-    tail = tail_share(confidence_level, n_independent(rows.positive, rows.weight, number))
+    n_fewest = n_independent(rows.positive, rows.weight, number)
+    if warn_if_few and n_fewest < MIN_IN_CLASS:
+        warnings.warn(
+            f"a class has {n_fewest:g} independent {'rows' if number is None else 'groups'}; with fewer than "
+            f"{MIN_IN_CLASS}, intervals of the bootstrap cover less often than their level. Use more rows or, for the "
+            "AUC, delong_interval",
+            UserWarning,
+            stacklevel=3,
+        )
+    tail = tail_share(confidence_level, n_fewest)
     return [
         Estimate(float(value), *_middle(column, tail)) for value, column in zip(values, np.array(drawn).T, strict=True)
     ]

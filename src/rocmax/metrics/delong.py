@@ -407,7 +407,7 @@ def _spread(rows: RankedRows, values: Array, groups: NDArray[np.intp] | None) ->
     for members, name in ((rows.positive, "positives"), (~rows.positive, "negatives")):
         own, weight = groups[members], rows.weight[members]
         share = weight / weight.sum() * (values[members] - np.average(values[members], weights=weight))
-        sums.append(np.bincount(own, share, int(groups.max()) + 1))
+        sums.append(np.bincount(own, share, int(groups.max()) + 1).astype(np.float64, copy=False))
         counts.append(np.unique(own).size)
         if counts[-1] < 2:
             raise ValueError(f"DeLong's variance requires at least two groups with {name}; got {counts[-1]}")

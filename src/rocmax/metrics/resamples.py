@@ -71,7 +71,8 @@ def cluster_resamples(
         for members in strata:
             times[members] = np.bincount(rng.integers(max(1, members.size), size=members.size), minlength=members.size)
         drawn = weight * times[groups]
-        sums = [np.bincount(place, drawn, 2 * size) for place, size in zip(places, sizes, strict=True)]
+        counted = (np.bincount(place, drawn, 2 * size) for place, size in zip(places, sizes, strict=True))
+        sums = [total.astype(np.float64, copy=False) for total in counted]
         yield [Blocks(total[:size], total[size:]) for total, size in zip(sums, sizes, strict=True)]
 
 

@@ -8,7 +8,9 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from rocmax._typing import Array, Index
+from rocmax.metrics.bootstrap import tail_share
 from rocmax.metrics.curve import Curve
+from rocmax.metrics.resamples import n_independent
 from rocmax.report._axes import Axes
 from rocmax.report._content import RankedModel, TestData
 
@@ -36,6 +38,8 @@ class Bands:
         ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
         self._places = np.concatenate([np.linspace(*ends, N_GRID) for ends in ranges])
         self._rates: list[Array] = []
+        number = None if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
+        self._tail = tail_share(0.95, n_independent(data.positive, np.ones(data.positive.size), number))
 
     def add(self, curve: Curve) -> None:
         """Add the curve of a resample."""
@@ -43,7 +47,7 @@ class Bands:
 
     def limits(self) -> list[Band]:
         """Return the lower and upper ends of each band."""
-        low, high = np.quantile(self._rates, [0.025, 0.975], axis=0)
+        low, high = np.quantile(self._rates, [self._tail, 1 - self._tail], axis=0)
         return [(low[start : start + N_GRID], high[start : start + N_GRID]) for start in range(0, low.size, N_GRID)]
 
 
