@@ -177,6 +177,21 @@ def test_a_workbook_has_a_limit_and_needs_its_extra(tmp_path, monkeypatch):
         read_columns(path)
 
 
+def test_damaged_workbooks_are_data_errors(tmp_path):
+    content = workbook(tmp_path / "a.xlsx", data=[["x", "label"], *([i, "ok"] for i in range(20))]).read_bytes()
+    rng, path, refused = np.random.default_rng(0), tmp_path / "b.xlsx", 0
+    for _ in range(60):
+        changed = bytearray(content)
+        place = int(rng.integers(len(changed)))
+        changed[place : place + int(rng.integers(1, 30))] = rng.bytes(int(rng.integers(0, 30)))
+        path.write_bytes(bytes(changed))
+        try:
+            read_table(path, target="label")
+        except DataError:
+            refused += 1
+    assert refused > 30
+
+
 @pytest.mark.parametrize(
     ("text", "options", "number"),
     [

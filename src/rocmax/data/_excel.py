@@ -6,6 +6,7 @@ import csv
 import datetime
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -96,8 +97,10 @@ def _check(source: Source, max_bytes: int | None) -> bool:
                 raise DataError(beyond_limit(source.path, limit))
             sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
             return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{source.path} is not an Excel workbook, although its name says so ({error})") from error
+    except OSError as error:
+        raise source.broken(error) from error
 
 
 @contextmanager
