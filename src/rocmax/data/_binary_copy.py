@@ -15,7 +15,7 @@ from rocmax._sparse import canonical_csr
 from rocmax.data._conversion import Table
 from rocmax.data._labels import LabelCodes, check_weights
 from rocmax.data._table_source import TableSource
-from rocmax.data.disk import DiskArray
+from rocmax.data.disk import DiskArray, writing_in
 from rocmax.data.errors import DataError
 from rocmax.data.rows import DenseFileRows, Rows, SparseFileRows
 
@@ -140,8 +140,9 @@ class BinaryCopy:
         return SparseFileRows(arrays[0], arrays[1], arrays[2], self._n_features, chunk_bytes), labels, weight
 
     def _append(self, name: str, values: NDArray[Any]) -> None:
-        with (self._folder / name).open("ab") as file:
-            np.ascontiguousarray(values).tofile(file)
+        # Not `tofile`, whose error for a full disk has no reason.
+        with writing_in(self._folder), (self._folder / name).open("ab") as file:
+            file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
 
 
 def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -88,7 +89,7 @@ class DiskArray:
     def create(cls, path: Path, dtype: DTypeLike, shape: Sequence[int]) -> DiskArray:
         """Create a file with zeros, which take no space on the disk before they are written."""
         found = cls(path, dtype, shape)
-        with path.open("wb") as file:
+        with writing_in(path.parent), path.open("wb") as file:
             file.truncate(found._row_bytes * found.shape[0])
         return found
 
@@ -112,9 +113,12 @@ class DiskArray:
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Write rows from ``start`` on."""
-        with self._opened("r+b") as file:
+        with writing_in(self.path.parent), self._opened("r+b") as file:
             file.seek(self._offset + start * self._row_bytes)
-            file.write(memoryview(np.ascontiguousarray(values, dtype=self.dtype)))  # type: ignore[arg-type]
+            left = memoryview(np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+            while left.nbytes:
+                # Where the disk ends, only a part is written, and the next call raises the error.
+                left = left[file.write(left) :]
 
     def rows(self, index: NDArray[np.intp]) -> NDArray[Any]:
         """Return some rows, read one by one in the order of the file."""
@@ -156,6 +160,18 @@ class DiskArray:
         return file
 
 
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Turn errors of writing, such as a full disk, into a DataError with the name of the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"folder must have space for a binary copy of the rows and for score vectors; got {folder}: "
+            f"{error.strerror or error}. Pass another folder, or remove files from that disk"
+        ) from error
+
+
 def file_stamp(file: Path | int) -> tuple[int, ...]:
     """Return size, time of the last change and place on the disk of a file: if one differs, the file was changed."""
     found = os.stat(file)
@@ -180,7 +196,7 @@ def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
     words = values[:size].view(np.uint64).reshape(-1, _WIDTH)
     for start in range(0, len(words), _HEIGHT):
         total = zlib.crc32(words[start : start + _HEIGHT].sum(axis=0), total)
-    return zlib.crc32(values[size:], total)
+    return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
 
 
 def _changed(path: Path, how: str) -> str:

@@ -60,7 +60,10 @@ class Kernel:
         if callable(self.kernel):
             return np.asarray(self.kernel(X, Y), dtype=np.float64)
         chosen = {name: self.parameters[name] for name in _TAKES[self.kernel]}
-        return np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **chosen), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **chosen), dtype=np.float64)
+        check_finite_kernel(values, X, self.kernel)
+        return values
 
     def _within(self, X: Any) -> Array:
         """Return the kernel values between all rows of one matrix."""
@@ -85,6 +88,20 @@ class Kernel:
         if callable(self.kernel) or self.kernel in ("precomputed", "sigmoid"):
             check_mercer(gram, self.kernel)
         return np.ascontiguousarray(gram)
+
+
+def check_finite_kernel(values: Any, X: Any, kernel: Any) -> None:
+    """Raise ValueError if kernel values of rows are not finite, because values of the rows are too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum takes little time; it is not finite if a value is not.
+        if np.isfinite(values.sum()) or np.isfinite(values).all():
+            return
+    row = int(np.isfinite(values).all(axis=1).argmin())
+    largest = float(np.abs(X[[row]].data if sparse.issparse(X) else X[row]).max())
+    raise ValueError(
+        f"values of X must be small enough for finite values of the kernel {kernel!r}; got values up to {largest:.3g} "
+        f"in row {row}. Remove the row, or clip its values to the range of the training rows"
+    )
 
 
 def settled_gamma(gamma: str | float, X: Any, weight: Array | None) -> float:

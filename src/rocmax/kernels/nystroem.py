@@ -12,7 +12,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from rocmax._validate import check_choice, check_number, check_rows, check_unlabelled, random_source
-from rocmax.kernels.gram import settled_gamma
+from rocmax.kernels.gram import check_finite_kernel, settled_gamma
 
 Array = NDArray[Any]
 
@@ -181,9 +181,10 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         given = {name: value for name, value in parameters.items() if value is not None}
         landmarks = self.components_.astype(X.dtype, copy=False)
         # filter_params ignores parameters that the kernel does not have.
-        result: Array = pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given).astype(
-            X.dtype, copy=False
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given)
+        check_finite_kernel(values, X, self.kernel)
+        result: Array = values.astype(X.dtype, copy=False)
         return result
 
     def _check_parameters(self) -> None:

@@ -62,6 +62,16 @@ class Ball(ABC):
     def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
         """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
 
+    def inside(self, w: Array) -> Array:
+        """Return weights that may be outside of the set by a rounding error, shortened so that they are not.
+
+        The value at the result, as computed by :meth:`value`, is at most the radius.
+        """
+        share = float(np.finfo(np.float64).eps)
+        while self.value(w) > self.radius:
+            w, share = w * (1.0 - share), 2.0 * share
+        return w
+
     def n_used(self, w: Array) -> int:
         """Return the number of features (groups of features for :class:`GroupBall`) with non-zero weights."""
         return int(np.count_nonzero(w))
@@ -98,7 +108,7 @@ class L2Ball(Ball):
     def project(self, v: Array) -> Array:
         """Return ``v``, rescaled if its norm exceeds the radius. O(d)."""
         norm = np.linalg.norm(v)
-        return v.copy() if norm <= self.radius else v * (self.radius / norm)
+        return v.copy() if norm <= self.radius else self.inside(v * (self.radius / norm))
 
     def support(self, g: Array) -> float:
         """Return ``radius |g|_2``."""

@@ -18,8 +18,7 @@ from rocmax.operators import Operator
 from rocmax.penalties import SquaredL2
 from rocmax.sharded.shard import Sample
 from rocmax.sharded.vectors import Binned, Coefficients, Scores, Space
-from rocmax.solvers._zero_weights import gap_rounding
-from rocmax.solvers.base import Result, invalid_bound, valid_gap
+from rocmax.solvers.base import Result, gap_rounding, invalid_bound, valid_gap
 
 # Share of a Hessian sample for the positives, and of the remaining rows for negatives far below the window.
 _POSITIVES, _BELOW = 0.4, 0.2

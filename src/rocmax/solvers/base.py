@@ -13,6 +13,9 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import Operator
 from rocmax.penalties import Ball
 
+# Rounding error of an objective and its bound, in multiples of the machine epsilon. In fits of random data with scales
+# up to 1e8, the errors were at most 3 of them.
+_UNITS = 64
 # A bound above the objective by this share of the tolerance is still called valid.
 _SMALL_ERROR = 1e-3
 
@@ -152,6 +155,23 @@ def require(
         problem = f"{needed}; got {name}, which {lack}; use {other}"
     if problem is not None:
         raise ValueError(f"{solver} requires {problem}")
+
+
+def gap_rounding(operator: Operator, gap: float, size: float) -> float:
+    """Return an estimate, on the safe side, of the rounding error of a negative gap; 0 for other gaps.
+
+    Parameters
+    ----------
+    operator : Operator
+        The data, whose precision is that of the products.
+    gap : float
+        Objective minus lower bound.
+    size : float
+        Size of the objective and of the differences of the scores, times the weight of the loss.
+    """
+    if gap >= 0:
+        return 0.0
+    return _UNITS * float(np.finfo(operator.rows(np.zeros(1, dtype=np.intp)).dtype).eps) * size
 
 
 def valid_gap(gap: float, rounding: float, tol: float, unit: float) -> tuple[float, bool]:

@@ -12,8 +12,8 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers._bundle import Bundle
-from rocmax.solvers._zero_weights import gap_rounding, spread
-from rocmax.solvers.base import Callback, Progress, Result, invalid_bound, require, valid_gap
+from rocmax.solvers._zero_weights import spread
+from rocmax.solvers.base import Callback, Progress, Result, gap_rounding, invalid_bound, require, valid_gap
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,9 @@ class ProjectedSubgradient(Parameters):
             scores = op.matvec(w)
         objective = origin.value + best
         rounding = origin.error(gap, objective, best_scores)
-        return finish(best_w, objective, gap, unit, converged, trace, "ProjectedSubgradient", self.tol, rounding)
+        return finish(
+            penalty.inside(best_w), objective, gap, unit, converged, trace, "ProjectedSubgradient", self.tol, rounding
+        )
 
 
 class _MeanCut:

@@ -100,7 +100,9 @@ class ProximalBundle(Parameters):
             run.step(target)
         unit = run.unit(run.w, run.rise)
         rounding = run.origin.error(gap, base + run.rise, run.scores)
-        return finish(run.w, base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol, rounding)
+        return finish(
+            penalty.inside(run.w), base + run.rise, gap, unit, converged, trace, "ProximalBundle", self.tol, rounding
+        )
 
 
 class _BundleSteps:

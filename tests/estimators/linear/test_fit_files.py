@@ -480,3 +480,34 @@ def test_a_store_is_used_in_several_fits(tmp_path):
     np.save(tmp_path / "X.npy", X)
     store = RowStore(tmp_path / "X.npy", y)
     np.testing.assert_array_equal(AUCClassifier().fit_files(store).coef_, AUCClassifier().fit_files(store).coef_)
+
+
+@pytest.fixture
+def small_files():
+    """Let no file of this process become larger than a million bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_names_the_folder_of_the_binary_copy(tmp_path, small_files):
+    X, y = overlapping_rows(6000)
+    for i in range(4):
+        rows = slice(1500 * i, 1500 * i + 1500)
+        table = np.column_stack([*[X[rows]] * 5, y[rows]])
+        header = ",".join([*(f"a{j}" for j in range(30)), "y"])
+        np.savetxt(tmp_path / f"{i}.csv", table, delimiter=",", header=header, comments="", fmt="%.6g")
+    where = re.escape(str(tmp_path / "rocmax-rows-"))
+    with pytest.raises(DataError, match=rf"folder must have space .*; got {where}\w+: File too large\. Pass another"):
+        AUCClassifier().fit_files(str(tmp_path / "*.csv"), target="y", folder=tmp_path)
+    assert not list(tmp_path.glob("rocmax-*"))
+
+
+def test_a_full_disk_names_the_folder_of_score_vectors(tmp_path, small_files):
+    with pytest.raises(DataError, match=rf"got {re.escape(str(tmp_path))}: File too large"):
+        DiskArray.create(tmp_path / "scores", np.float64, (1_000_000,))
+    array = DiskArray(tmp_path / "scores", np.float64, (200_000,))
+    with pytest.raises(DataError, match=rf"got {re.escape(str(tmp_path))}: File too large"):
+        array.write(100_000, np.ones(100_000))

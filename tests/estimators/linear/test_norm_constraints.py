@@ -398,3 +398,24 @@ def test_thrombin_without_making_it_dense():
     assert model.dual_gap_ <= 0.01 * model.objective_
     assert 0 < np.count_nonzero(model.coef_) < 0.5 * X.shape[1]
     assert model.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("n_rows", [12, 60])
+@pytest.mark.parametrize("constraint", ["l2", "l1", "elasticnet", "group"])
+def test_the_weights_never_exceed_the_radius(constraint, n_rows):
+    groups = np.arange(15) // 3
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n_rows, 15))
+        y = X[:, 0] + rng.standard_normal(n_rows) > 0.3
+        y[:2] = True, False
+        radius = (0.1, 0.3, 0.7, 3.0)[seed % 4]
+        model = AUCClassifier(constraint=constraint, radius=radius, groups=groups if constraint == "group" else None)
+        w = model.fit(X, y).coef_[0]
+        value = {
+            "l2": np.linalg.norm(w),
+            "l1": np.abs(w).sum(),
+            "elasticnet": 0.5 * np.abs(w).sum() + 0.25 * w @ w,
+            "group": GroupBall(radius, groups, 15).value(w),
+        }[constraint]
+        assert value <= radius, seed

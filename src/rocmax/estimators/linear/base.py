@@ -19,6 +19,7 @@ from rocmax._validate import TrainingSet, check_number, check_rows, check_traini
 from rocmax.estimators.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
+from rocmax.penalties import Ball
 from rocmax.solvers.base import Callback, Progress, Result, Solver
 
 
@@ -190,7 +191,9 @@ def solve_linear(
         return solver.solve(operator, bound, penalty, w0, callback)
     rotated, lower, lift = row_space(operator, data.X, loss.shift_invariant)
     result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
-    return replace(result, w=lift(result.w))
+    w = lift(result.w)
+    # The rotation does not change a norm, but its rounding error does.
+    return replace(result, w=penalty.inside(w) if isinstance(penalty, Ball) else w)
 
 
 def full_auc(data: TrainingSet, penalty: Any, solver: Solver) -> Result:

@@ -21,8 +21,7 @@ from rocmax.losses import BoundLoss
 from rocmax.operators import CountingOperator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Cuts, Progress, Result, SmoothedNewton
-from rocmax.solvers._zero_weights import gap_rounding
-from rocmax.solvers.base import finish
+from rocmax.solvers.base import finish, gap_rounding
 
 # Maximum number of values of c, and the largest factor between two of them.
 _MAX_ROUNDS, _LARGEST_FACTOR = 40, 1000.0
