@@ -79,12 +79,13 @@ def main() -> None:
     """Time every case in turn and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--large", type=int, default=250_000)
+    parser.add_argument("--large", type=int, default=250_000, help="rows of the generated table")
+    parser.add_argument("--tables", type=int, default=3, help="number of tables, from the smallest")
     args = parser.parse_args()
-    rows = []
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder, busy_cores():
         out = Path(folder, "model.rocmax")
-        for name, command in cases(Path(folder), args.large).items():
+        for name, command in list(cases(Path(folder), args.large).items())[: args.tables]:
             seconds: dict[str, list[float]] = {way: [] for way in WAYS}
             for repeat in range(args.repeats):
                 for way, (options, variables) in WAYS.items():
@@ -94,28 +95,34 @@ def main() -> None:
                     whole = ("fit", *command, *options, "--out", out)
                     seconds[way].append(command_cpu_time(*whole, variables=variables, most=most))
                     print(name, way, seconds[way], flush=True)
-            least = [min(taken, default=float("nan")) for taken in seconds.values()]
-            ratio = least[1] / least[0]
-            met = "met" if ratio <= GOAL else "not met"
-            shown = [
-                "not run" if isnan(value) else f"over {MOST} x" if isinf(value) else f"{value:.1f}" for value in least
-            ]
-            rows.append([name, *shown, f"{ratio:.2f}", met])
+            rows.append(row(name, seconds))
+            write(rows, args.repeats)  # after each table, because the later ones take long
+
+
+def row(name: str, seconds: dict[str, list[float]]) -> list[str]:
+    """Return the row of a table."""
+    least = [min(taken, default=float("nan")) for taken in seconds.values()]
+    ratio = least[1] / least[0]
+    shown = ["not run" if isnan(value) else f"over {MOST} x" if isinf(value) else f"{value:.1f}" for value in least]
+    return [name, *shown, f"{ratio:.2f}", "met" if ratio <= GOAL else "not met"]
+
+
+def write(rows: list[list[str]], repeats: int) -> None:
+    """Write the page."""
     columns = ["table", *WAYS, "default / one thread", f"goal: at most {GOAL:g}"]
     text = f"""# CPU seconds of a fit on a busy machine
 
-`python -m benchmarks.workflow.threads --repeats {args.repeats} --large {args.large}`: `rocmax fit --max-fpr 0.05`,
-whole commands, while {CORES} other processes keep the {CORES} cores busy; the least of {args.repeats} runs of each in
-turn. "One thread" sets `OMP_NUM_THREADS=1`. The default takes a thread for each {WORK_PER_THREAD:,} values of the
-table, and threads wait passively. "All cores, active" is `--threads {CORES}` with `OMP_WAIT_POLICY=ACTIVE`,
-run once, for the first table, and stopped after {MOST} times (x) the CPU seconds of one thread.
+`python -m benchmarks.workflow.threads`: `rocmax fit --max-fpr 0.05`, whole commands, while {CORES} other processes keep
+the {CORES} cores busy; the least of {repeats} runs of each in turn. "One thread" sets `OMP_NUM_THREADS=1`. The default
+takes a thread for each {WORK_PER_THREAD:,} values of the table, and threads wait passively. "All cores, active" is
+`--threads {CORES}` with `OMP_WAIT_POLICY=ACTIVE`, run once, for the first table, and stopped after {MOST} times (x) the
+CPU seconds of one thread.
 
 {machine()}
 
 {markdown(columns, rows)}
 """
     OUT.write_text(text, encoding="utf-8")
-    print(text)
 
 
 if __name__ == "__main__":
