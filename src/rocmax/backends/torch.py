@@ -405,8 +405,8 @@ class PrecisionAtKLoss(_ScoreLoss):
     --------
     >>> import torch
     >>> from rocmax.backends.torch import PrecisionAtKLoss
-    >>> PrecisionAtKLoss(k=1, width=0.1)(torch.tensor([1.5, 2.0, 0.0, 0.0]), torch.tensor([1, 0, 1, 0])).item()
-    1.0
+    >>> PrecisionAtKLoss(k=1)(torch.tensor([1.5, 2.0, 0.0, 0.0]), torch.tensor([1, 0, 1, 0])).item()
+    0.875
     """
 
     _by_class = False
