@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._response import class_scores, towards
+from rocmax._splits import split_groups
 from rocmax._typing import Array
 from rocmax._validate import check_target, random_source
 from rocmax.estimators._passed_on import WrappedClassifier, fit_params, row_params
-from rocmax.estimators._splits import split_groups
 from rocmax.metrics.curve import group_numbers
 
 

@@ -15,10 +15,10 @@ from sklearn.utils import _safe_indexing
 import rocmax
 from rocmax._messages import Message, Parameter
 from rocmax._progress import Listener, listening, stage
+from rocmax._splits import split_groups
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
-from rocmax.estimators._splits import split_groups
 from rocmax.estimators.threshold import GroupEvidence, order_statistic
 from rocmax.workflow.calibration import fit_calibration
 from rocmax.workflow.column_plan import Column
