@@ -12,10 +12,10 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from rocmax._response import class_scores, named_pos_label, towards
+from rocmax._splits import split_groups
 from rocmax._typing import Array
 from rocmax._validate import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.estimators._passed_on import WrappedClassifier, fit_params, row_params
-from rocmax.estimators._splits import split_groups
 from rocmax.metrics.curve import group_numbers
 
 

@@ -81,8 +81,8 @@ def bootstrap_interval(
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent, and
-        are resampled instead of rows. None means independent rows.
+        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
+        means independent rows.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -178,8 +178,8 @@ def bootstrap_test(
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the larger label.
     groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent, and
-        are resampled instead of rows. None means independent rows.
+        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
+        means independent rows.
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 

@@ -16,11 +16,11 @@ import rocmax
 from rocmax._calibration import fit_calibration
 from rocmax._messages import Message, Parameter
 from rocmax._progress import Listener, listening, stage
+from rocmax._splits import split_groups
 from rocmax._threads import using_threads
 from rocmax._typing import Array, Bools, Index
 from rocmax.data import DataError
 from rocmax.estimators import FPRThresholdClassifier, TPRThresholdClassifier
-from rocmax.estimators._splits import split_groups
 from rocmax.estimators.threshold import GroupEvidence, order_statistic
 from rocmax.workflow.column_plan import Column
 from rocmax.workflow.evidence import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
