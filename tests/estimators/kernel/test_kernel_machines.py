@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
@@ -12,6 +13,7 @@ from sklearn.svm import SVC
 from oracles.qp import solve_cone
 from rocmax import ROCSVC, AUCClassifier, TwoNormSVC
 from rocmax.estimators.kernel.rocsvc import neighbor_pairs
+from rocmax.kernels import pair_qp
 from rocmax.kernels.pair_qp import GramNewton
 from rocmax.kernels.pair_sums import ListedPairs, SortedPairs
 
@@ -249,3 +251,18 @@ def test_two_norm_machine_ranks_all_pairs_in_its_own_space(C):
     model = TwoNormSVC(C=C, gamma=0.3).fit(X, y)
     assert roc_auc_score(y, model.augmented_scores_) == 1.0
     assert model.score(X, y) < 1.0
+
+
+def test_a_bound_above_the_objective_is_not_called_converged(monkeypatch):
+    certify = pair_qp._PairNewton.certify
+
+    def too_high(self):
+        certify(self)
+        self.bound *= 1.5
+
+    monkeypatch.setattr(pair_qp._PairNewton, "certify", too_high)
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 2)), np.arange(40) % 2
+    with pytest.warns(ConvergenceWarning, match=r"ROCSVC: GramNewton did not converge to tol=0.001: gap -"):
+        model = ROCSVC(C=0.01).fit(X, y)
+    assert model.dual_gap_ < 0
