@@ -29,8 +29,8 @@ if hasattr(os, "register_at_fork"):
 _INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _DENSE_INPUT = {"dtype": np.float64}
 # Within these limits, squares of values and weights, their sums and their products with C fit into double precision.
-_LARGEST, _SMALLEST = 1e100, 1e-100
-WEIGHT_SIZE = f"from {_SMALLEST:g} to {_LARGEST:g}, or zero to ignore a row"
+LARGEST, _SMALLEST = 1e100, 1e-100
+WEIGHT_SIZE = f"from {_SMALLEST:g} to {LARGEST:g}, or zero to ignore a row"
 WEIGHT_ADVICE = "A weight is a number of copies of its row: divide by the mean weight"
 # Outside these limits, squares of values and the resulting weights overflow or underflow in single precision.
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
@@ -224,7 +224,7 @@ def check_rows(estimator: Any, X: Any, *, dense: bool = False, allow_missing: bo
 def _check_size(estimator: Any, X: Any) -> Any:
     """Raise ValueError if squared values overflow or underflow; convert extreme float32 values to float64."""
     largest = _largest(X)
-    if largest > _LARGEST:
+    if largest > LARGEST:
         if sparse.issparse(X):
             column = int(X.indices[np.argmax(np.abs(X.data))])
         else:
@@ -232,7 +232,7 @@ def _check_size(estimator: Any, X: Any) -> Any:
         names = getattr(estimator, "feature_names_in_", None)
         name = column if names is None else repr(names[column])
         raise ValueError(
-            f"absolute values in X must be at most {_LARGEST:g}, because larger squares overflow; got {largest:.3g} in "
+            f"absolute values in X must be at most {LARGEST:g}, because larger squares overflow; got {largest:.3g} in "
             f"column {name}. Divide the column by a constant, or standardize the features"
         )
     if 0 < largest < _SMALLEST:
@@ -263,7 +263,7 @@ def _check_weight_size(weight: NDArray[np.float64]) -> None:
 
 def extreme_weights(weight: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the weights that are too small or too large, but not zero."""
-    found: NDArray[np.bool_] = (weight > 0) & ((weight < _SMALLEST) | (weight > _LARGEST))
+    found: NDArray[np.bool_] = (weight > 0) & ((weight < _SMALLEST) | (weight > LARGEST))
     return found
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax import __version__
+from rocmax._validate import LARGEST
+from rocmax.workflow.preprocessing import other_forms
 
 OPSET, IR_VERSION = 18, 8
 # RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
@@ -163,12 +165,16 @@ class Graph:
         missing = {*self.marks.texts, *(mark for mark in self.marks.usual if mark not in text.known)}
         # No value equals a category with spaces around it, because these are removed from the values.
         found = {name: number for name, number in text.known.items() if name.strip() == name}
+        # Other forms of a category are that category, as in predictions.
+        found |= {form: found[name] for name in sorted(found) for form in other_forms(name) if form not in text.known}
         found |= dict.fromkeys(sorted(missing), text.missing)
         return {name: number for name, number in found.items() if repr(float(number)) != repr(float(text.unknown))}
 
-    def refuse_infinite(self, matrix: str, score: str) -> str:
-        """Return the score, but NaN for rows with an infinite number, which the models do not accept."""
-        refused = self.any_of(self.node("IsInf", [matrix], "is_infinite"), "refused")
+    def refuse_large(self, matrix: str, score: str) -> str:
+        """Return the score, but NaN for rows with an infinite number or one that is too large, which models refuse."""
+        size = self.node("Abs", [matrix], "sizes_of_numbers")
+        large = self.node("Greater", [size, self.constant("largest", np.array(LARGEST))], "is_large")
+        refused = self.any_of(large, "refused")
         return self.node("Where", [refused, self.constant("no_score", np.array(np.nan)), score], "valid")
 
     def finish(self, total: str, constant: float, labels: list[str]) -> Any:

@@ -109,7 +109,7 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     constant = sum(trees.constant for trees in boosted.ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
     mean = build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
-    return build.refuse_infinite(rows, mean)
+    return build.refuse_large(rows, mean)
 
 
 def _column(build: Graph, boosted: Boosted, place: int) -> str:

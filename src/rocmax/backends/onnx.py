@@ -75,8 +75,8 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     text as strings, with the empty string for missing values. Spaces around text are removed, and the marks for missing
     values of the fit are missing. A column of dates enters as the features that were computed from it. A model fitted
     to svmlight data has one matrix ``X`` as its input. The outputs are ``score``, above zero for the positive class,
-    and ``label``. For a row that :func:`rocmax.workflow.predict` refuses, because a number is infinite, the score is
-    NaN and the label is the empty string.
+    and ``label``. For a row that :func:`rocmax.workflow.predict` refuses, because a number is infinite or above 1e100,
+    the score is NaN and the label is the empty string.
 
     Parameters
     ----------
@@ -161,8 +161,7 @@ def _number_term(build: Graph, numbers: _Numbers, one_matrix: bool) -> str:
     centered = build.node("Sub", [features, build.constant("means", numbers.mean[np.newaxis, :])], "centered")
     scaled = build.node("Div", [centered, build.constant("scales", numbers.scale[np.newaxis, :])], "scaled")
     weighed = build.node("MatMul", [scaled, build.constant("weights", numbers.weights[:, np.newaxis])], "weighed")
-    # Splines are bounded, but standardized numbers can overflow, and then the model refuses them, too.
-    return build.refuse_infinite(scaled if numbers.splines is None else matrix, weighed)
+    return build.refuse_large(matrix, weighed)
 
 
 def _spline_features(build: Graph, splines: SplineFeatures, filled: str, missing: str) -> str:

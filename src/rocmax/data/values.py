@@ -23,7 +23,7 @@ def trimmed(column: Any, options: TextOptions, file_format: str = "frame") -> An
     pa = arrow()
     text = pc.utf8_trim_whitespace(column)
     # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
-    usual = MISSING_TEXT if file_format in ("csv", "tsv") else ("",)
+    usual = MISSING_TEXT if file_format in ("csv", "tsv", "xlsx") else ("",)
     marks = pa.array([*usual, *(mark for mark in options.na if mark)], type=text.type)
     return pc.if_else(pc.is_in(text, value_set=marks), pa.scalar(None, text.type), text)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rocmax._messages import Message, Parameter
-from rocmax._validate import _LARGEST as LARGEST
+from rocmax._validate import LARGEST
 from rocmax.data import DataError, TableSource
 from rocmax.data.values import parsed_numbers
 
