@@ -151,7 +151,7 @@ def delong_interval(
     >>> y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
     >>> low, high = delong_interval(y, s)
     >>> round(low, 3), round(high, 3)
-    (0.254, 0.982)
+    (0.344, 0.97)
     """
     check_level(confidence_level)
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
