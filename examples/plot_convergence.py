@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from rocmax import ASAMClassifier, AUCClassifier, KMeansNystroem, PSAMClassifier, SOLAMClassifier
+from rocmax import AUCClassifier, KMeansNystroem, PSAMClassifier
+from rocmax.papers import ASAMClassifier, SOLAMClassifier
 
 
 def linear_sample(rng, n_rows=12000):

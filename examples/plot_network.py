@@ -2,7 +2,7 @@
 A network for the partial AUC
 =============================
 
-:class:`~rocmax.backends.torch.PartialAUCLoss` takes the place of cross-entropy in the training of any network. The
+:class:`~rocmax.torch.PartialAUCLoss` takes the place of cross-entropy in the training of any network. The
 network below is trained for false-positive rates of at most 1 %, by both losses on the same batches. This example needs
 PyTorch (``pip install 'rocmax[torch]'``).
 
@@ -21,9 +21,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from rocmax.backends.torch import PartialAUCLoss, StratifiedBatchSampler
 from rocmax.demo import make_payments
 from rocmax.metrics import partial_auc_score
+from rocmax.torch import PartialAUCLoss, StratifiedBatchSampler
 
 MAX_FPR = 0.01
 X, y = make_payments(seed=0)

@@ -18,9 +18,9 @@ table = table.sample(frac=1.0, random_state=0)
 train, test = table.head(350), table.tail(219)
 
 # %%
-# :func:`~rocmax.workflow.fit_table` tunes and fits the model and chooses the threshold on held-out rows.
+# :func:`~rocmax.tables.fit_table` tunes and fits the model and chooses the threshold on held-out rows.
 
-from rocmax.workflow import evaluate, fit_table, write_report
+from rocmax.tables import evaluate, fit_table, write_report
 
 models = [
     fit_table(train, target="diagnosis", positive="malignant", max_fpr=0.05, model=name, tune=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocmax import demo
-from rocmax.workflow import measuring
+from rocmax.tables import tune as measuring
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -25,8 +25,8 @@ from rocmax import (
     TPRThresholdClassifier,
 )
 from rocmax.model_io import FORMAT, ModelFileError, load_with_facts
-from rocmax.workflow.models import make_model
-from rocmax.workflow.preprocessing import column_kinds
+from rocmax.tables.preprocess import column_kinds
+from rocmax.tables.tune import make_model
 
 CALLED = []
 
@@ -140,8 +140,8 @@ def test_a_pickle_is_refused_and_does_not_run(tmp_path):
         "os.system",
         "rocmax.demo.main",
         "rocmax.model_io.save",
-        "rocmax.estimators.linear.partial_auc.nothing",
-        "rocmax.estimators.linear._cv_folds.Parallel",
+        "rocmax.linear.partial_auc.nothing",
+        "rocmax.linear.select.Parallel",
     ],
 )
 def test_a_changed_type_is_refused(tmp_path, target):

@@ -17,10 +17,10 @@ import rocmax
 from helpers.commands import run
 from helpers.model_files import nodes, odd_edit, rewrite, unzipped, zipped
 from helpers.tables import payments
-from rocmax import _decompression as _unpack
-from rocmax._decompression import unpack_limit
+from rocmax import _files as _unpack
+from rocmax._files import unpack_limit
 from rocmax.model_io import ModelFileError, load_with_facts
-from rocmax.workflow import fit_table, load_model
+from rocmax.tables import fit_table, load_model
 
 
 def rows():

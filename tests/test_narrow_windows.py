@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmax import PartialAUCClassifier, PAUCBoostClassifier
+from rocmax import PartialAUCClassifier
 from rocmax.metrics import delong_interval, partial_auc_score
+from rocmax.papers import PAUCBoostClassifier
 
 TOO_NARROW = [(0.999999999, 1.0), (0.5 - 1e-12, 0.5), (0.5, 0.5 + 1e-12), (0.0, 5e-324), (np.nextafter(1, 0), 1.0)]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import rocmax
 from helpers.signalled import SIGNALS, started
-from rocmax._atomic import append_line, check_output, output_file, same_file, write_file
+from rocmax._files import append_line, check_output, output_file, same_file, write_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links, FIFOs and signals of POSIX")
 ROOT = os.geteuid() == 0 if hasattr(os, "geteuid") else False
@@ -53,7 +53,7 @@ def test_content_and_mode(tmp_path_factory, content, mode, size):
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
 def test_a_new_file_obeys_the_umask(tmp_path, umask):
-    program = "import os, sys; os.umask(int(sys.argv[2])); import rocmax._atomic as a; a.write_file(sys.argv[1], b'x')"
+    program = "import os, sys; os.umask(int(sys.argv[2])); import rocmax._files as a; a.write_file(sys.argv[1], b'x')"
     subprocess.run([sys.executable, "-c", program, tmp_path / "a", str(umask)], check=True)
     assert mode_of(tmp_path / "a") == 0o666 & ~umask
 
@@ -115,7 +115,7 @@ def test_devices_are_written_through():
 
 def test_standard_output_goes_on_where_it_was(tmp_path):
     """Also when it is a file that has content: a reopened /dev/stdout would begin at its start."""
-    program = "import rocmax._atomic as a; print('first'); a.write_file('/dev/stdout', b'second\\n'); print('third')"
+    program = "import rocmax._files as a; print('first'); a.write_file('/dev/stdout', b'second\\n'); print('third')"
     with (tmp_path / "log").open("w+") as log:
         log.write("before\n")
         log.flush()
@@ -142,7 +142,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     program = (
-        "import resource, sys, rocmax._atomic as a\n"
+        "import resource, sys, rocmax._files as a\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
         "try: a.write_file(sys.argv[1], bytes(10_000_000))\n"
         "except OSError as error: print(type(error).__name__, error)"
@@ -192,7 +192,7 @@ def test_places_that_are_refused(tmp_path):
 @pytest.mark.skipif(not ROOT, reason="only root can become another user")
 def test_places_of_other_users_are_refused():
     program = (
-        "import os, sys, rocmax._atomic as a\nos.setgid(65534)\nos.setuid(65534)\n"
+        "import os, sys, rocmax._files as a\nos.setgid(65534)\nos.setuid(65534)\n"
         "try: a.write_file(sys.argv[1], b'new')\nexcept OSError as error: print(type(error).__name__, error)"
     )
     with TemporaryDirectory() as name:  # tmp_path is closed to others
@@ -240,7 +240,7 @@ def test_lines_after_a_cut_one(tmp_path):
 # Parts of processes that are gone, and files that only look like them.
 
 HOLD = (
-    "import rocmax._atomic as a, sys, time\nwith a.output_file(sys.argv[1]): print('open', flush=True); time.sleep(60)"
+    "import rocmax._files as a, sys, time\nwith a.output_file(sys.argv[1]): print('open', flush=True); time.sleep(60)"
 )
 
 
@@ -274,8 +274,8 @@ def test_parts_of_killed_processes_are_removed_by_the_next_writer(tmp_path):
 
 WRITER = """
 import sys, time
-from rocmax._atomic import output_file
-from rocmax._exit import run
+from rocmax._files import output_file
+from rocmax._files import run
 def program():
     print("ready", flush=True)
     while True:
@@ -311,8 +311,8 @@ def test_a_signal_leaves_no_part_and_the_old_file(tmp_path, number):
 
 SWALLOWER = """
 import os, sys
-from rocmax._atomic import output_file
-from rocmax._exit import run
+from rocmax._files import output_file
+from rocmax._files import run
 def program():
     with output_file(sys.argv[1]) as file:
         try:

@@ -149,15 +149,15 @@ DIFFERENT = {
         "ProximalBundle": "relative to the loss alone",
         "choose_solver": "passed on",
     },
-    ("rocmax.workflow", "max_bytes"): {"load_model": "a model file"},
-    ("rocmax.workflow", "measure"): {"compare_models": "explained there"},
-    ("rocmax.workflow", "model"): {"TableModel": "the estimator inside", "fit_table": "a name"},
-    ("rocmax.workflow", "models"): {"write_report": "fitted ones"},
-    ("rocmax.workflow", "out"): {"write_predictions": "a table, or an open file"},
-    ("rocmax.workflow", "path"): {"TableModel": "may be None"},
-    ("rocmax.workflow", "progress"): {"fit_table": "stages", "write_predictions": "counts rows"},
-    ("rocmax.workflow", "target"): {"evaluate": "known from the fit", "write_report": "known from the fit"},
-    ("rocmax.workflow", "tune"): {"compare_models": "several models"},
+    ("rocmax.tables", "max_bytes"): {"load_model": "a model file"},
+    ("rocmax.tables", "measure"): {"compare_models": "explained there"},
+    ("rocmax.tables", "model"): {"TableModel": "the estimator inside", "fit_table": "a name"},
+    ("rocmax.tables", "models"): {"write_report": "fitted ones"},
+    ("rocmax.tables", "out"): {"write_predictions": "a table, or an open file"},
+    ("rocmax.tables", "path"): {"TableModel": "may be None"},
+    ("rocmax.tables", "progress"): {"fit_table": "stages", "write_predictions": "counts rows"},
+    ("rocmax.tables", "target"): {"evaluate": "known from the fit", "write_report": "known from the fit"},
+    ("rocmax.tables", "tune"): {"compare_models": "several models"},
 }  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def test_gamma_has_one_default():
     defaults = {
         name: parameters(value)["gamma"].default for name, value in PUBLIC.items() if "gamma" in parameters(value)
     }
-    del defaults["rocmax.kernels.Kernel"]  # made by the estimators, with all parameters given
+    del defaults["rocmax.kernel.Kernel"]  # made by the estimators, with all parameters given
     assert len(defaults) == 5
     assert set(defaults.values()) == {"scale"}
 
@@ -254,7 +254,7 @@ def test_gamma_has_one_default():
         (rocmax.MiniBatchClassifier, "eta"),
         (rocmax.PSAMClassifier, "gamma"),
         (rocmax.PSAMClassifier, "max_epochs"),
-        (rocmax.CBRClassifier, "eta"),
+        (rocmax.papers.CBRClassifier, "eta"),
         (rocmax.AUCClassifier, "penalty"),
         (rocmax.PartialAUCClassifier, "penalty"),
     ],

@@ -327,13 +327,13 @@ def test_a_scorer_is_pickled_cloned_and_routed():
 def test_a_model_of_a_table_knows_its_positive_class(model, limit):
     pytest.importorskip("pandas")
     table = payments(600, 0)
-    found = rocmax.workflow.fit_table(
+    found = rocmax.tables.fit_table(
         table, target="label", positive="fraud", drop="customer", model=model, tune=False, **limit
     )
     assert found.pos_label == found.positive == "fraud"
     positive = (table["label"] == "fraud").to_numpy()
     rows = table[list(found.facts["features"])]
-    expected = partial_auc_score(positive, rocmax.workflow.predict(found, rows)["score"], max_fpr=MAX_FPR)
+    expected = partial_auc_score(positive, rocmax.tables.predict(found, rows)["score"], max_fpr=MAX_FPR)
     # Only the threshold classifier and the linear model name the class; a scorer can name it for the other one.
     named = limit or model == "linear"
     scorer = SCORER if named else make_scorer("partial_auc", max_fpr=MAX_FPR, pos_label="fraud")

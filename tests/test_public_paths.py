@@ -34,7 +34,7 @@ PACKAGES = [
     "rocmax.operators",
     "rocmax.penalties",
     "rocmax.solvers",
-    "rocmax.workflow",
+    "rocmax.tables",
 ]
 
 
@@ -132,7 +132,7 @@ def test_model_files_name_public_modules_only(kind):
     models = [kind().fit(X, y)]
     if hasattr(kind, "partial_fit"):
         models.append(kind().partial_fit(X, y, classes=[False, True]))
-    homes = {*PACKAGES, "rocmax.estimators", "rocmax.kernels", "rocmax.streaming"}
+    homes = {*PACKAGES, "rocmax.boosted", "rocmax.kernel", "rocmax.online", "rocmax.papers"}
     for model in models:
         names = stored_types(model)
         assert f"rocmax.{kind.__name__}" in names

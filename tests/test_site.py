@@ -28,11 +28,11 @@ PACKAGES = [
     "rocmax.operators",
     "rocmax.penalties",
     "rocmax.solvers",
-    "rocmax.workflow",
-    "rocmax.backends.dask",
-    "rocmax.backends.lightgbm",
-    "rocmax.backends.torch",
-    "rocmax.backends.xgboost",
+    "rocmax.tables",
+    "rocmax.dask",
+    "rocmax.boosted.lightgbm",
+    "rocmax.torch",
+    "rocmax.boosted.xgboost",
 ]
 
 

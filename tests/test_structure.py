@@ -90,4 +90,4 @@ def test_the_sign_rule_for_pos_label_is_written_once():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.IfExp) and {ast.unparse(node.body), ast.unparse(node.orelse)} == {"1.0", "-1.0"}
     ]
-    assert places == ["_response.py"]
+    assert places == ["_validation.py"]

@@ -19,7 +19,7 @@ from helpers.model_files import rewrite, unzipped
 from helpers.tree_file_worker import TASKS, change_texts
 from helpers.tree_models import ENGINES, table
 from helpers.tree_mutations import resized
-from rocmax.estimators import TreeModel
+from rocmax.boosted.trees import TreeModel
 from rocmax.model_io import ModelFileError
 
 pytest.importorskip("lightgbm")
@@ -71,7 +71,7 @@ def test_a_loaded_model_predicts_the_same(tmp_path, engine, objective):
 def test_only_known_types_are_in_the_file(saved, engine):
     content = unzipped(saved[engine].read_bytes())["model.skops"]
     found = set(skops.io.get_untrusted_types(data=content))
-    assert found == {"rocmax.BoostedClassifier", "rocmax.estimators.TreeModel"}
+    assert found == {"rocmax.BoostedClassifier", "rocmax.boosted.TreeModel"}
     schema = json.loads(unzipped(content)["schema.json"])
     assert "booster" not in json.dumps(schema).lower().replace("gradient_booster", "")
 

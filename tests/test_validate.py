@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from rocmax import AUCClassifier
-from rocmax._validate import check_choice, check_number, check_rows, check_training_set
+from rocmax._validation import check_choice, check_number, check_rows, check_training_set
 from rocmax._window import check_window, window_end
 
 X = np.arange(12.0).reshape(6, 2)

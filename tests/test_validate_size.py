@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rocmax import AUCClassifier, CBRClassifier, PartialAUCClassifierCV, SOLAMClassifier, TwoNormSVC
-from rocmax.solvers._qp import _on_support
+from rocmax import AUCClassifier, PartialAUCClassifierCV
+from rocmax.papers import CBRClassifier, SOLAMClassifier, TwoNormSVC
+from rocmax.solvers.cutting_plane import _on_support
 
 
 def blobs():

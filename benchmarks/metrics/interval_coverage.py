@@ -20,7 +20,7 @@ from scipy.stats import norm
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
 from rocmax.metrics import bootstrap_interval, delong_interval, delong_test, partial_auc_score
-from rocmax.metrics.bootstrap import estimate_measures
+from rocmax.metrics.uncertainty import estimate_measures
 
 SHIFT, N_OTHER, N_RESAMPLES = 1.3, 300, 300
 IN_WINDOW = (2, 5, 10, 20, 30, 50, 100)

@@ -21,9 +21,10 @@ from benchmarks._shared.data import load_real
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import RESULTS, cpu_time, markdown, publish
 from benchmarks.papers.algorithm1 import load, window_score
-from rocmax import AUCClassifier, GreedyPairClassifier, PartialAUCClassifier, PAUCBoostClassifier
+from rocmax import AUCClassifier, PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 from rocmax.operators import as_operator
+from rocmax.papers import GreedyPairClassifier, PAUCBoostClassifier
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import CuttingPlane
 

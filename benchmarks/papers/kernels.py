@@ -28,18 +28,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.data import data_directory, load_real, standardise
 from benchmarks._shared.kept import running_time
 from benchmarks._shared.results import RESULTS, cpu_time, markdown, publish
-from rocmax import (
-    ROCSVC,
-    AUCClassifier,
-    AUCTreeClassifier,
-    GreedyPairClassifier,
-    PartialAUCClassifier,
-    PartialAUCClassifierCV,
-    PAUCBoostClassifier,
-    RankBoostClassifier,
-    TwoNormSVC,
-)
+from rocmax import ROCSVC, AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import partial_auc_score
+from rocmax.papers import AUCTreeClassifier, GreedyPairClassifier, PAUCBoostClassifier, RankBoostClassifier, TwoNormSVC
 
 SIGMAS = (1.0, 2.0, 4.0, 8.0, 16.0)
 GAMMAS = [1 / (2 * sigma**2) for sigma in SIGMAS]

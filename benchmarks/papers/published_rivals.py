@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
 from benchmarks.papers.algorithm1 import EPS, MAX_ITER, WIDE, load, window_score
-from rocmax import AsymmetricSVC, AUCClassifier, GreedyPairClassifier, PAUCBoostClassifier
+from rocmax import AUCClassifier
+from rocmax.papers import AsymmetricSVC, GreedyPairClassifier, PAUCBoostClassifier
 
 N_SPLITS, TABLE4, ASVM = 5, (0.02, 0.05), (0.0, 0.1)
 SETS = ("a9a", "cod-rna", "covtype", "ijcnn1", "letter")

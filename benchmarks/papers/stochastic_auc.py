@@ -23,15 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._shared.data import data_directory
 from benchmarks._shared.results import RESULTS, markdown, publish
-from rocmax import (
-    ASAMClassifier,
-    AUCClassifier,
-    CBRClassifier,
-    KMeansNystroem,
-    OAMClassifier,
-    PSAMClassifier,
-    SOLAMClassifier,
-)
+from rocmax import AUCClassifier, KMeansNystroem, PSAMClassifier
+from rocmax.papers import ASAMClassifier, CBRClassifier, OAMClassifier, SOLAMClassifier
 
 CELLS = RESULTS / "stochastic_auc.jsonl"
 RUNS = {"linear": 5, "nystroem": 3}

@@ -34,7 +34,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from rocmax.workflow.preprocessing import column_kinds, preprocessing
+from rocmax.tables.preprocess import column_kinds, preprocessing
 frame = pd.read_csv(sys.argv[1])
 X, y = frame.drop(columns="label"), frame["label"].to_numpy()
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, stratify=y, random_state=0)

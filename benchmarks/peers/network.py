@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from benchmarks._shared.data import data_directory, load_real
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
-from rocmax.backends.torch import PartialAUCLoss, StratifiedBatchSampler
 from rocmax.metrics import partial_auc_score
+from rocmax.torch import PartialAUCLoss, StratifiedBatchSampler
 
 # Name of a set, its file, the class that is positive if not that of the file, and the training rows.
 SETS: dict[str, tuple[str, int | None, int]] = {

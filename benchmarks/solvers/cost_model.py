@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from benchmarks._shared.results import markdown, publish
 from benchmarks.solvers.dask_rounds import Round, cluster, generated, watched
-from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 
 MODELS = {"AUC": DaskAUCClassifier(), "tight [0, 0.2]": DaskPartialAUCClassifier(0.0, 0.2, loss="tight")}
 # Requests that read the rows; all others read score vectors.

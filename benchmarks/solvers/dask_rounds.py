@@ -24,8 +24,8 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks._shared.results import markdown, publish
-from rocmax.backends.dask import DaskAUCClassifier, DaskPartialAUCClassifier
-from rocmax.backends.dask.shards import DaskShards
+from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.dask.cluster import DaskShards
 
 MODELS = {
     "AUC": DaskAUCClassifier(),

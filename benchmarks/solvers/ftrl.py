@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.data import load_real
 from benchmarks._shared.results import markdown, publish
 from rocmax import FollowTheLeaderClassifier
-from rocmax.estimators.online import _leader as _leader
-from rocmax.estimators.online._carried_cuts import GrowingRows, carry, no_cuts
 from rocmax.losses import Loss
 from rocmax.measures import measure_names
+from rocmax.online import follow_the_leader as _leader
+from rocmax.online.follow_the_leader import GrowingRows, carry, no_cuts
 from rocmax.solvers import Cuts
 
 SETS = ("cod-rna", "letter")

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.data import data_directory
 from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax import PSAMClassifier
-from rocmax.streaming.sampling import uniform_pairs
+from rocmax.online.sampling import uniform_pairs
 
 ALPHA, T0, SKIP = 1e-4, 100.0, 16
 EPOCHS = (1, 6)

@@ -15,7 +15,7 @@ import lightgbm as lgb
 import numpy as np
 
 from benchmarks._shared.results import markdown, publish
-from rocmax.backends.lightgbm import objective
+from rocmax.boosted.lightgbm import objective
 from rocmax.losses import WindowPairs
 
 N_ROWS, N_COLUMNS, N_WARMUP, LIMIT = 1_000_000, 30, 5, 2.0

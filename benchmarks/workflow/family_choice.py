@@ -24,10 +24,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks._shared.results import RESULTS, markdown, publish
 from benchmarks.peers.boosted import load
 from rocmax.metrics import partial_auc_score
-from rocmax.workflow.families import CLOSE, compare_families, families_for
-from rocmax.workflow.models import positive_scores
-from rocmax.workflow.preprocessing import column_kinds
-from rocmax.workflow.tuning import TunedPipeline
+from rocmax.tables.preprocess import column_kinds
+from rocmax.tables.tune import CLOSE, TunedPipeline, compare_families, families_for, positive_scores
 
 STORE = RESULTS / "family_choice.jsonl"
 SMALL = ["credit", "german-credit", "ionosphere", "kddcup06_test", "oil", "pima", "spectf", "wdbc", "wpbc", "yeast_me2"]

@@ -21,10 +21,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks._shared.results import RESULTS, markdown, publish
 from benchmarks.peers.boosted import load
 from rocmax.metrics import partial_auc_score
-from rocmax.workflow.families import CLOSE, compare_families
-from rocmax.workflow.models import positive_scores
-from rocmax.workflow.preprocessing import column_kinds
-from rocmax.workflow.tuning import TunedPipeline, compared_parts
+from rocmax.tables.preprocess import column_kinds
+from rocmax.tables.tune import CLOSE, TunedPipeline, compare_families, compared_parts, positive_scores
 
 STORE = RESULTS / "family_race.jsonl"
 FAMILIES = ("linear", "boosted")

@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax.data import iter_batches, read_columns, read_table
-from rocmax.workflow.preprocessing import column_kinds, preprocessing
+from rocmax.tables.preprocess import column_kinds, preprocessing
 
 N_ROWS, SIZES = 12, (5_000, 20_000, 100_000)
 

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
 
-from rocmax._typing import Array, Bools
+from rocmax._support import Array, Bools
 
 # Number of held-out rows of each class from which the probabilities follow the shares of positives among the rows.
 ENOUGH_FOR_STEPS = 1000

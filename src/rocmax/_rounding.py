@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rocmax._typing import Array, Index
+from rocmax._support import Array, Index
 
 # Sums of a few thousand products differ by less than this multiple of the machine epsilon if the order changes.
 _UNITS = 32

@@ -2,7 +2,7 @@
 
 Three linear models are fitted to the same rows: logistic regression, a model trained for the AUC, and a model trained
 for the partial AUC below a limit on the false-positive rate. The demo prints their measures on held-out rows and plots
-the ROC curves. It uses `rocmax.workflow` and `rocmax.displays`.
+the ROC curves. It uses `rocmax.tables` and `rocmax.displays`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._atomic import check_output, write_file
-from rocmax._exit import run
-from rocmax._packages import need
-from rocmax._typing import Array
+from rocmax._files import check_output, run, write_file
+from rocmax._support import Array, need
 from rocmax.displays import PartialROCDisplay
-from rocmax.workflow import Evaluation, TableModel, evaluate, fit_table
-from rocmax.workflow.measuring import N_RESAMPLES
+from rocmax.tables import Evaluation, TableModel, evaluate, fit_table
+from rocmax.tables.tune import N_RESAMPLES
 
 # Limit on false alarms: at most one of 100 honest payments may be stopped.
 MAX_FPR = 0.01

@@ -17,16 +17,14 @@ import sklearn
 from scipy import sparse
 
 import rocmax
-from rocmax._atomic import write_file
-from rocmax._decompression import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit
-from rocmax._packages import need, without_array_libraries
-from rocmax._public import set_public_module
+from rocmax._files import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit, write_file
+from rocmax._support import need, set_public_module, without_array_libraries
 
 # Increased when earlier versions must not read the file.
 FORMAT = 3
 # The checksum of format 2 covers the model, but not the header.
 _WITHOUT_HEADER = 2
-# Metadata that `rocmax fit` and rocmax.workflow save with a model and later steps require.
+# Metadata that `rocmax fit` and rocmax.tables save with a model and later steps require.
 FACTS = frozenset(
     [
         "target",
@@ -51,13 +49,14 @@ FACTS = frozenset(
 # batches. A file refers to a class by one of these modules, never by the private module that defines it.
 _HOMES = (
     "rocmax",
-    "rocmax.estimators",
-    "rocmax.kernels",
+    "rocmax.boosted",
+    "rocmax.kernel",
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.penalties",
     "rocmax.solvers",
-    "rocmax.streaming",
+    "rocmax.online",
+    "rocmax.papers",
 )
 # Sparse rows in models; skops reads them as arrays, and the private module of their class in SciPy does not matter.
 _SPARSE = ("csr_array", "csr_matrix")
@@ -178,11 +177,11 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
 
 
 def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model of ``rocmax fit`` or `rocmax.workflow` and its metadata; raise ModelFileError for other models."""
+    """Load a model of ``rocmax fit`` or `rocmax.tables` and its metadata; raise ModelFileError for other models."""
     model, about = load_with_facts(path, max_bytes=max_bytes)
     if not about.keys() >= FACTS:
         raise ModelFileError(
-            f"{path} must be a model saved by `rocmax fit` or rocmax.workflow; it has no metadata about its columns "
+            f"{path} must be a model saved by `rocmax fit` or rocmax.tables; it has no metadata about its columns "
             "and its positive class. Use rocmax.load in Python instead"
         )
     _check_classes(path, model, about)

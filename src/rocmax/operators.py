@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from rocmax._typing import Array
+from rocmax._support import Array
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 

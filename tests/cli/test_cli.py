@@ -23,7 +23,7 @@ from helpers.commands import FIT, LINEAR, ROCMAX, run
 from helpers.signalled import started
 from helpers.tables import loud
 from rocmax import metrics
-from rocmax.cli._app import app
+from rocmax.cli.app import app
 
 
 def test_fit_names_the_class_measures_and_saves(folder, fitted):
@@ -176,9 +176,8 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
-    from rocmax.workflow.fitting import split_rows
-    from rocmax.workflow.settings import FitSettings
-    from rocmax.workflow.tables import read_training
+    from rocmax.tables.fit import FitSettings, split_rows
+    from rocmax.tables.read import read_training
 
     training = read_training(folder / "train.csv", target="label", positive="fraud", group="customer")
     train, test = split_rows(training, FitSettings((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))

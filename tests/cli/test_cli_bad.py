@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import FIT, ROCMAX, run
-from rocmax.cli._app import app
+from rocmax.cli.app import app
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from helpers.commands import run
 from helpers.table_twins import calls, census, churn, horses, passengers
-from rocmax.cli._app import app
+from rocmax.cli.app import app
 
 QUICK = ["--model", "logistic", "--no-tune"]
 

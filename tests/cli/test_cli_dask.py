@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rocmax.data import DataError
-from rocmax.workflow import fit_table, load_model, predict
+from rocmax.tables import fit_table, load_model, predict
 
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
@@ -26,7 +26,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch):
-    monkeypatch.setattr("rocmax.workflow.on_cluster._FETCHED", 900)
+    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 900)
 
 
 def payments(n, seed=0):
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 def run(*arguments):
-    from rocmax.cli._app import app
+    from rocmax.cli.app import app
 
     return typer_testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -165,7 +165,7 @@ def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
-    monkeypatch.setattr("rocmax.workflow.on_cluster._FETCHED", 300)
+    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 300)
     table = payments(5000).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
     table.loc[7, "label"] = "perhaps"
     table.to_parquet(tmp_path / "part0.parquet")

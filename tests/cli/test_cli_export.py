@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 import rocmax
 from helpers.commands import run
 from rocmax import model_io
-from rocmax.workflow.preprocessing import column_kinds, preprocessing
+from rocmax.tables.preprocess import column_kinds, preprocessing
 
 
 def test_export_gives_the_scores_of_predict(folder, fitted):

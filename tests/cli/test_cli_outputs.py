@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import rocmax
 from helpers.commands import ROCMAX
 from helpers.signalled import started
-from rocmax.cli._app import app
-from rocmax.workflow.prediction import escaped
+from rocmax.cli.app import app
+from rocmax.tables.predict import escaped
 
 TARGET = ["--target", "label", "--positive", "=fraud"]
 
@@ -97,7 +97,7 @@ def test_two_outputs_are_two_files(here):
 
 
 def test_export_in_python_is_guarded_too(here):
-    onnx = pytest.importorskip("rocmax.backends.onnx")
+    onnx = pytest.importorskip("rocmax.tables.onnx")
     before = contents(here)
     with pytest.raises(ValueError, match="must be another file than the model file"):
         onnx.export_file(here / "m.rocmax", here / ".." / here.name / "m.rocmax")
@@ -291,7 +291,7 @@ def test_models_saved_from_python_are_refused_in_words(here):
     for name in ("plain.rocmax", "noted.rocmax"):
         for args in (["predict", name, "t.csv"], ["evaluate", name, "t.csv"], ["report", name, "t.csv", "--out", "r"]):
             done = invoke(*args, code=1)
-            assert f"{name} must be a model saved by `rocmax fit` or rocmax.workflow" in done.stderr.replace("\n", " ")
+            assert f"{name} must be a model saved by `rocmax fit` or rocmax.tables" in done.stderr.replace("\n", " ")
         assert "rocmax.load" in invoke("export", name, "x.onnx", code=1).stderr
 
 

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
-from rocmax.cli._app import app
-from rocmax.workflow import ParameterError, evaluate, fit_table, predict
-from rocmax.workflow.calibration import fit_calibration, probabilities
+from rocmax.cli.app import app
+from rocmax.tables import ParameterError, evaluate, fit_table, predict
+from rocmax.tables.predict import fit_calibration, probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 
@@ -79,7 +79,7 @@ def test_one_scale_of_scores(made):
     invoke("predict", folder / "m.rocmax", folder / "new.csv", "--out", folder / "p.csv")
     found = pd.read_csv(folder / "p.csv")
     assert ((found["score"] > 0) == (found["label"] == 2)).all()
-    from rocmax.workflow import load_model
+    from rocmax.tables import load_model
 
     model = load_model(folder / "m.rocmax")
     assert model.threshold == 0.0

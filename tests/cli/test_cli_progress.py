@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from helpers.commands import ROCMAX
-from rocmax.cli._screen import task_name
-from rocmax.workflow import fit_table
+from rocmax.cli.screen import task_name
+from rocmax.tables import fit_table
 
 
 def table(n_rows=300):

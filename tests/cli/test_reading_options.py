@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rocmax.cli import _app
-from rocmax.cli._app import app
-from rocmax.cli._checks import _flags
+from rocmax.cli import app as _app
+from rocmax.cli.app import app
+from rocmax.cli.screen import _flags
 
 QUICK = ["--model", "logistic", "--no-tune"]
 COMMANDS = typer.main.get_command(app).commands

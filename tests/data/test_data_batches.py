@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
-from rocmax.data import DataError, _csv, _parquet, _svmlight, iter_batches, read_table
-from rocmax.data._files import find_source
-from rocmax.data._shuffle import rebatch
+from rocmax.data import DataError, iter_batches, read_table
+from rocmax.data import read as _csv
+from rocmax.data import read as _parquet
+from rocmax.data import read as _svmlight
+from rocmax.data.read import find_source, rebatch
 
 N_ROWS = 2500
 
@@ -23,9 +25,9 @@ N_ROWS = 2500
 @pytest.fixture(params=["csv", "csv.gz", "parquet", "svm", "svm.bz2"])
 def file(request, tmp_path_factory, monkeypatch):
     """A file whose first feature is the number of the row, read in small blocks."""
-    monkeypatch.setattr(_csv, "BLOCK_SIZE", 4096)
+    monkeypatch.setattr(_csv, "CSV_BLOCK", 4096)
     monkeypatch.setattr(_parquet, "BATCH_ROWS", 300)
-    monkeypatch.setattr(_svmlight, "BLOCK_SIZE", 4096)
+    monkeypatch.setattr(_svmlight, "SVMLIGHT_BLOCK", 4096)
     path = tmp_path_factory.mktemp("batches") / f"rows.{request.param}"
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"row": np.arange(N_ROWS) + 1.0, "x": rng.normal(size=N_ROWS).round(3)})
@@ -100,7 +102,7 @@ def test_every_row_comes_once_and_none_comes_before_its_buffer(sizes, batch_size
 
 
 def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(_csv, "BLOCK_SIZE", 64)
+    monkeypatch.setattr(_csv, "CSV_BLOCK", 64)
     path = tmp_path / "a.csv"
     path.write_text("x,z,label\n" + "1,,a\n" * 30 + "1.5,7,b\n")
     X = pd.concat([X for X, _ in iter_batches(path, target="label")])
@@ -175,6 +177,6 @@ def test_row_groups_that_were_read_are_let_go(tmp_path):
 def test_batches_of_wide_parquet_files_are_short(tmp_path):
     frame = pd.DataFrame(np.zeros((30_000, 100)), columns=[f"f{i}" for i in range(100)])
     frame.to_parquet(tmp_path / "wide.parquet", row_group_size=1000)
-    sizes = [table.nbytes for table in _parquet.parts(find_source(tmp_path / "wide.parquet"), list(frame))]
+    sizes = [table.nbytes for table in _parquet.parquet_parts(find_source(tmp_path / "wide.parquet"), list(frame))]
     assert sum(sizes) >= frame.to_numpy().nbytes
     assert max(sizes) < 9_000_000

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmax.data import DataError, TableSource, _csv, iter_batches, read_columns, read_table
+from rocmax.data import DataError, TableSource, iter_batches, read_columns, read_table
+from rocmax.data import read as _csv
 
 FRAME = pd.DataFrame(
     {
@@ -87,8 +88,8 @@ def test_columns_that_are_not_asked_for_may_be_anything():
 
 def test_the_header_is_parsed_once(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
-    calls, header = [], _csv.header
-    monkeypatch.setattr(_csv, "header", lambda *args: calls.append(args) or header(*args))
+    calls, header = [], _csv.csv_header
+    monkeypatch.setattr(_csv, "csv_header", lambda *args: calls.append(args) or header(*args))
     source = TableSource(tmp_path / "a.csv")
     source.read(target="label")
     list(source.batches(columns=["n"]))
@@ -96,7 +97,7 @@ def test_the_header_is_parsed_once(tmp_path, monkeypatch):
 
 
 def test_a_row_may_be_as_long_as_its_columns_need(tmp_path, monkeypatch):
-    monkeypatch.setattr(_csv, "BLOCK_SIZE", 1 << 10)
+    monkeypatch.setattr(_csv, "CSV_BLOCK", 1 << 10)
     names = [f"c{i}" for i in range(2000)]
     (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["0.12345678"] * 2000) + "\n")
     assert read_table(tmp_path / "a.csv").X.shape == (1, 2000)

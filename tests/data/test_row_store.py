@@ -12,8 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from rocmax import AUCClassifier
 from rocmax.data import DataError, RowStore, iter_batches, read_table
-from rocmax.data.disk import DiskArray
-from rocmax.data.sizes import parse_bytes
+from rocmax.data.store import DiskArray, parse_bytes
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((50, 4)) < 0.5, RNG.normal(size=(50, 4)), 0.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.transforms import Bbox
 
 from rocmax import PartialROCDisplay, metrics
-from rocmax.displays._inset import connectors
+from rocmax.displays import connectors
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

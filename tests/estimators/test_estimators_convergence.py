@@ -15,23 +15,25 @@ from sklearn.linear_model import LogisticRegression
 from helpers.linear_models import ALL, CONVEX, NOT_CONVEX, every_model, fresh, parametrize, sample
 from rocmax import (
     ROCSVC,
-    ASAMClassifier,
-    AsymmetricSVC,
     AUCClassifier,
-    AUCTreeClassifier,
     BoostedClassifier,
-    GreedyPairClassifier,
     MiniBatchClassifier,
-    OAMClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
-    PAUCBoostClassifier,
     PSAMClassifier,
+)
+from rocmax.metrics import partial_auc_score
+from rocmax.papers import (
+    ASAMClassifier,
+    AsymmetricSVC,
+    AUCTreeClassifier,
+    GreedyPairClassifier,
+    OAMClassifier,
+    PAUCBoostClassifier,
     RankBoostClassifier,
     SOLAMClassifier,
     TwoNormSVC,
 )
-from rocmax.metrics import partial_auc_score
 
 
 def gaussians(auc=0.8, n=600, d=3, seed=0, share=0.3):

@@ -27,12 +27,10 @@ from threadpoolctl import threadpool_info
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
 from helpers.tables import payments
-from rocmax.estimators.linear._initial_weights import StartProblem, fit_start
-from rocmax.estimators.linear._positive_clusters import SIZES, group, regroup
-from rocmax.estimators.linear._standardization import RowSample
+from rocmax.linear.refine import SIZES, RowSample, StartProblem, fit_start, group, regroup
 from rocmax.operators import StandardizedOperator
-from rocmax.workflow.models import make_model
-from rocmax.workflow.preprocessing import column_kinds
+from rocmax.tables.preprocess import column_kinds
+from rocmax.tables.tune import make_model
 
 SOURCES = Path(rocmax.__file__).parent
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -116,7 +114,7 @@ def test_eight_threads_that_use_scikit_learn_give_what_one_gives():
 
 FORK = """
 import os, threading, time
-from rocmax._validate import CHECKING
+from rocmax._validation import CHECKING
 from rocmax import AUCClassifier
 
 held, done = threading.Event(), threading.Event()
@@ -249,10 +247,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from rocmax._quiet import hushed
-from rocmax.cli._warnings import warnings_shown
+from rocmax._support import hushed
+from rocmax.cli.screen import warnings_shown
 from rocmax.metrics import make_scorer
-from rocmax.workflow.tuning import fit_tuned
+from rocmax.tables.tune import fit_tuned
 from sklearn.linear_model import LogisticRegression
 
 rng = np.random.default_rng(0)

@@ -42,8 +42,8 @@ def test_hostile_fits_end(share):
     [
         rocmax.ROCSVC(C=0.01),
         rocmax.ROCSVC("poly", C=0.01, gamma=0.01),
-        rocmax.TwoNormSVC(),
-        rocmax.AsymmetricSVC(tau=1.0),
+        rocmax.papers.TwoNormSVC(),
+        rocmax.papers.AsymmetricSVC(tau=1.0),
         rocmax.ExactKernelMap(),
         rocmax.KMeansNystroem(5, random_state=0),
     ],

@@ -18,7 +18,6 @@ from sklearn.preprocessing import normalize
 from oracles import qp as oracles_qp
 from rocmax import (
     ROCSVC,
-    AsymmetricSVC,
     AUCClassifier,
     FBetaClassifier,
     FollowTheLeaderClassifier,
@@ -28,6 +27,7 @@ from rocmax import (
 )
 from rocmax.losses import PairwiseHinge, PairwiseSquaredHinge, PartialAUCTight
 from rocmax.operators import as_operator
+from rocmax.papers import AsymmetricSVC
 from rocmax.penalties import L1Ball, L2Ball, SquaredL2
 from rocmax.solvers import OCAS, ProjectedSubgradient, ProximalBundle, SmoothedNewton, TruncatedNewton
 

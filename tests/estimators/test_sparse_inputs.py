@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import rocmax
 from helpers.every_estimator import MODELS, SPARSE, STREAMS, output, rows
-from rocmax._sparse import canonical_csr
+from rocmax._validation import canonical_csr
 
 X, Y = rows()
 

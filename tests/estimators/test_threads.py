@@ -14,12 +14,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 from helpers.tables import payments
-from rocmax import BoostedClassifier, _threads, workflow
-from rocmax._messages import ParameterError
+from rocmax import BoostedClassifier, _threads
+from rocmax import tables as workflow
+from rocmax._support import ParameterError
 from rocmax._threads import BLAS_VARIABLES, WORK_PER_THREAD, engine_threads, using_threads
-from rocmax.backends import boosting
-from rocmax.cli._app import app
-from rocmax.workflow import compare_models, fit_table
+from rocmax.boosted import engines as boosting
+from rocmax.cli.app import app
+from rocmax.tables import compare_models, fit_table
 
 
 @pytest.fixture(autouse=True)

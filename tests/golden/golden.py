@@ -338,7 +338,7 @@ def command() -> Any:
     try:
         from rocmax.cli.app import app
     except ImportError:
-        from rocmax.cli._app import app
+        from rocmax.cli.app import app
     return app
 
 

@@ -11,14 +11,14 @@ MODULES = (
     "rocmax",
     "rocmax.data",
     "rocmax.displays",
-    "rocmax.kernels",
+    "rocmax.kernel",
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.metrics",
     "rocmax.operators",
     "rocmax.penalties",
     "rocmax.solvers",
-    "rocmax.workflow",
+    "rocmax.tables",
 )
 # Made by the library, not by its users: what they hold is documented as attributes.
 RECORDS = {

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import rocmax
-import rocmax.estimators
 
 MODELS = {
     "AUCClassifier": rocmax.AUCClassifier(),
@@ -36,23 +35,23 @@ MODELS = {
     ),
     "FollowTheLeaderClassifier": rocmax.FollowTheLeaderClassifier("roc_auc", n_batches=3, random_state=0),
     "PSAMClassifier": rocmax.PSAMClassifier(max_iter=2, random_state=0),
-    "ASAMClassifier": rocmax.ASAMClassifier(max_iter=2, random_state=0),
-    "SOLAMClassifier": rocmax.SOLAMClassifier(max_iter=2, random_state=0),
-    "OAMClassifier": rocmax.OAMClassifier(C=0.01, random_state=0),
-    "CBRClassifier": rocmax.CBRClassifier(random_state=0),
-    "CBRClassifier diagonal": rocmax.CBRClassifier("diagonal", random_state=0),
+    "ASAMClassifier": rocmax.papers.ASAMClassifier(max_iter=2, random_state=0),
+    "SOLAMClassifier": rocmax.papers.SOLAMClassifier(max_iter=2, random_state=0),
+    "OAMClassifier": rocmax.papers.OAMClassifier(C=0.01, random_state=0),
+    "CBRClassifier": rocmax.papers.CBRClassifier(random_state=0),
+    "CBRClassifier diagonal": rocmax.papers.CBRClassifier("diagonal", random_state=0),
     "ROCSVC": rocmax.ROCSVC(C=0.01),
-    "TwoNormSVC": rocmax.TwoNormSVC(),
-    "AsymmetricSVC": rocmax.AsymmetricSVC(tau=1.0),
+    "TwoNormSVC": rocmax.papers.TwoNormSVC(),
+    "AsymmetricSVC": rocmax.papers.AsymmetricSVC(tau=1.0),
     "ExactKernelMap": rocmax.ExactKernelMap(),
     "KMeansNystroem": rocmax.KMeansNystroem(20, random_state=0),
     "FPRThresholdClassifier": rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), 0.2, cv=2, random_state=0),
     "TPRThresholdClassifier": rocmax.TPRThresholdClassifier(rocmax.AUCClassifier(), 0.8, cv=2, random_state=0),
     "FPRThresholdClassifier logistic": rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2, random_state=0),
-    "RankBoostClassifier": rocmax.RankBoostClassifier(10),
-    "AUCTreeClassifier": rocmax.AUCTreeClassifier(),
-    "PAUCBoostClassifier": rocmax.PAUCBoostClassifier(n_estimators=10),
-    "GreedyPairClassifier": rocmax.GreedyPairClassifier(n_steps=5),
+    "RankBoostClassifier": rocmax.papers.RankBoostClassifier(10),
+    "AUCTreeClassifier": rocmax.papers.AUCTreeClassifier(),
+    "PAUCBoostClassifier": rocmax.papers.PAUCBoostClassifier(n_estimators=10),
+    "GreedyPairClassifier": rocmax.papers.GreedyPairClassifier(n_steps=5),
 }
 
 DENSE_ONLY = (
@@ -65,8 +64,13 @@ DENSE_ONLY = (
 SPARSE = [name for name in MODELS if name not in DENSE_ONLY]
 STREAMS = [name for name, model in MODELS.items() if hasattr(model, "partial_fit")]
 
-PUBLIC = {name for name in rocmax.estimators.__all__ if hasattr(getattr(rocmax.estimators, name), "get_params")}
-assert {type(model).__name__ for model in MODELS.values()} == PUBLIC | {"KMeansNystroem"}
+PUBLIC = {
+    name
+    for package in (rocmax, rocmax.papers)
+    for name in package.__all__
+    if hasattr(getattr(package, name), "get_params")
+}
+assert {type(model).__name__ for model in MODELS.values()} == PUBLIC
 
 
 def rows(n=150, seed=0):

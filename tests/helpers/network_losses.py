@@ -23,16 +23,16 @@ STEPS = [(None, None), (2.0, 1.5), (0.25, None), (3.0, 0.0), (1.0, -0.5)]
 
 
 class Pair(NamedTuple):
-    """A class of rocmax.backends.torch with its parameters, and the loss on NumPy arrays."""
+    """A class of rocmax.torch with its parameters, and the loss on NumPy arrays."""
 
     kind: str
     parameters: dict
     twin: object
 
     def module(self, **more):
-        import rocmax.backends.torch
+        import rocmax.torch
 
-        return getattr(rocmax.backends.torch, self.kind)(**self.parameters, **more)
+        return getattr(rocmax.torch, self.kind)(**self.parameters, **more)
 
 
 def _pairs():

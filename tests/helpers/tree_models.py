@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocmax.backends._tree_text import shorten_text
+from rocmax.boosted.trees import shorten_text
 
 ENGINES = ("lightgbm", "xgboost")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rocmax.losses import PairwiseHinge, PartialAUCRamp, PartialAUCTight
-from rocmax.losses.anchored import Anchored
+from rocmax.losses.bounded import Anchored
 
 
 def anchored(seed=0, strength=0.7, weighted=False, n=60):

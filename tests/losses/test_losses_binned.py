@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers.loss_cases import CONVEX, every_convex_loss, generic_sample, law, magnitude, samples
 from oracles import brute
 from rocmax.losses import Binned, Bins, FBeta, PairwiseHinge, PartialAUCHinge, PartialAUCTight, ScoreGrid
-from rocmax.losses.bins import row_coefficients
+from rocmax.losses.binned import row_coefficients
 
 N_BINS = (1, 7, 200)
 # Far from the others, so that the grid has bins of three widths.

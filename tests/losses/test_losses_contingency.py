@@ -22,7 +22,8 @@ from helpers.contingency_cases import (
     samples,
 )
 from oracles import brute
-from rocmax.losses import Contingency, FBeta, FreeShift, GMean, _worst_labelling
+from rocmax.losses import Contingency, FBeta, FreeShift, GMean
+from rocmax.losses import contingency as _worst_labelling
 
 
 def evaluate(loss, y, scores, weight=None):

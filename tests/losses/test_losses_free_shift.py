@@ -9,7 +9,8 @@ from scipy.optimize import minimize_scalar
 
 from helpers.contingency_cases import assert_minorants, every_known_shape, every_loss, law, samples
 from oracles import brute
-from rocmax.losses import FreeShift, _worst_labelling
+from rocmax.losses import FreeShift
+from rocmax.losses import contingency as _worst_labelling
 
 
 @every_loss

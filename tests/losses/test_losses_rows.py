@@ -26,7 +26,7 @@ from rocmax.losses import (
     PartialAUCTight,
     WindowPairs,
 )
-from rocmax.losses._sorted import cut, prefix, systematic
+from rocmax.losses.ranks import cut, prefix, systematic
 
 # Rows and weights
 

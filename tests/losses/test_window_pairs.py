@@ -11,8 +11,8 @@ from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, assert_affine_min
 from oracles import brute
 from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import Growth, PairwiseSquaredHinge, WindowPairs
-from rocmax.losses import _softplus_sums as sums
-from rocmax.losses import window_pairs as module
+from rocmax.losses import logistic_pairs as module
+from rocmax.losses import logistic_pairs as sums
 from rocmax.losses.base import Tilted
 from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score

@@ -19,12 +19,12 @@ from sklearn.model_selection import GridSearchCV
 
 import rocmax
 from rocmax import FollowTheLeaderClassifier, MiniBatchClassifier, measures, metrics
-from rocmax._thresholds import best_measure
 from rocmax.losses import Contingency, FreeShift, SoftMeasure
 from rocmax.measures import Measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
-from rocmax.metrics.registry import METRICS, Metric
-from rocmax.workflow.settings import MEASURES
+from rocmax.metrics.scores import METRICS, Metric
+from rocmax.metrics.thresholds import best_measure
+from rocmax.tables.fit import MEASURES
 
 PARAMS = {
     "partial_auc": {"min_fpr": 0.1, "max_fpr": 0.6},
@@ -91,7 +91,7 @@ def test_names_in_the_docstrings_of_estimators(kind):
 
 
 def test_names_in_the_help_of_the_command_line():
-    from rocmax.cli import _app
+    from rocmax.cli import app as _app
 
     help_text = _app.MeasureName.__metadata__[0].help
     assert sorted(re.findall(r"[a-z]+(?:_[a-z]+)+", help_text)) == sorted(MEASURES)

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from helpers.simulated_scores import SHIFT, draw, true_rate
 from rocmax import metrics
-from rocmax.metrics.delong import area_and_variance, holds_enough
+from rocmax.metrics.uncertainty import area_and_variance, holds_enough
 
 REGIONS = [
     {"min_tpr": 0.8},

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from helpers.report_entries import entries
 from rocmax.metrics import delong_interval, delong_test
-from rocmax.metrics.delong import MIN_IN_REGION, holds_enough
+from rocmax.metrics.uncertainty import MIN_IN_REGION, holds_enough
 from rocmax.report import render
 
 SHIFT = 1.3

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from rocmax import metrics
-from rocmax.metrics.delong import area_and_variance
+from rocmax.metrics.uncertainty import area_and_variance
 
 SHIFT = 1.2
 

@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from rocmax import metrics
 from rocmax.metrics.curve import Blocks, rank_labels, rank_scores
-from rocmax.metrics.resamples import resamples
+from rocmax.metrics.uncertainty import resamples
 
 CASES = [
     ("partial_auc_score", {"min_fpr": 0.05, "max_fpr": 0.3}),

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from helpers.simulated_scores import SHIFT, TRUTH, draw, true_rate
 from rocmax import metrics
-from rocmax.metrics.delong import area_and_variance
+from rocmax.metrics.uncertainty import area_and_variance
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.13), (0.07, 0.41), (0.33, 1.0)]
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.simulated_scores import TRUTH, draw
-from rocmax.metrics import bootstrap_interval, bootstrap_test, resamples
-from rocmax.metrics.bootstrap import compare_measures, estimate_measures
+from rocmax.metrics import bootstrap_interval, bootstrap_test
+from rocmax.metrics import uncertainty as resamples
 from rocmax.metrics.curve import Blocks
+from rocmax.metrics.uncertainty import compare_measures, estimate_measures
 
 NAMES = ["roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point"]
 MEASURES = [(name, TRUTH[name][0]) for name in NAMES]

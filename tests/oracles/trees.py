@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rocmax.backends._trees import BELOW, IN_SET, NAN_IS_MISSING, NAN_IS_ZERO, ZERO_IS_MISSING
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_MISSING, NAN_IS_ZERO, ZERO_IS_MISSING
 
 
 def goes_left(trees, node, value):

@@ -23,17 +23,15 @@ from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import FPRThresholdClassifier, metrics
 from rocmax.data import DataError
-from rocmax.metrics.bootstrap import estimate_measures
 from rocmax.metrics.curve import score_blocks
+from rocmax.metrics.uncertainty import estimate_measures
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
-from rocmax.report._content import RankedModel
-from rocmax.report._curves import N_GRID, Bands, hull
-from rocmax.report._operating import sliders
-from rocmax.report._sections import by_segment, saved_threshold, score_groups
-from rocmax.report._view import view
-from rocmax.workflow.models import positive_scores
-from rocmax.workflow.reporting import segments_of
+from rocmax.report.page import N_GRID, Bands, RankedModel, hull, sliders
+from rocmax.report.sections import by_segment, saved_threshold, score_groups
+from rocmax.report.view import view
+from rocmax.tables.report import segments_of
+from rocmax.tables.tune import positive_scores
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

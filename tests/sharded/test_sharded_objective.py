@@ -7,16 +7,13 @@ import pytest
 from scipy import sparse
 
 from helpers.overlapping import overlapping_rows
-from rocmax.data.rows import MemoryRows
+from rocmax.data.store import MemoryRows
 from rocmax.losses import PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural, PartialAUCTight
-from rocmax.losses.anchored import Anchored
+from rocmax.losses.bounded import Anchored
 from rocmax.operators import as_operator
 from rocmax.penalties import L1Ball, SquaredL2
-from rocmax.sharded.anchored import ShardedAnchored
-from rocmax.sharded.local import LocalShards
-from rocmax.sharded.objective import ShardedLoss, ShardedOperator, certified
-from rocmax.sharded.shard import Part, Shard
-from rocmax.sharded.vectors import Space
+from rocmax.sharded.driver import ShardedAnchored, ShardedLoss, ShardedOperator, Space, certified
+from rocmax.sharded.shard import LocalShards, Part, Shard
 from rocmax.solvers import CCCP, OCAS, ProximalBundle, SmoothedNewton
 
 LOSSES = {

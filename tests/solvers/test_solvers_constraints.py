@@ -15,7 +15,7 @@ from rocmax.losses import PairwiseHinge, PairwiseSquaredHinge, PartialAUCRamp, P
 from rocmax.operators import as_operator
 from rocmax.penalties import ElasticNetBall, GroupBall, L1Ball, L2Ball, SquaredL2
 from rocmax.solvers import Progress, ProjectedSubgradient, ProximalBundle, Result, SmoothedNewton
-from rocmax.solvers._ball_bundle import ConstrainedBundle
+from rocmax.solvers.proximal_bundle import ConstrainedBundle
 
 BALLS = {
     "l2": lambda r=1.0: L2Ball(r),

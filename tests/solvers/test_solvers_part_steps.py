@@ -10,8 +10,9 @@ from helpers.solver_cases import sample, solve, tight
 from rocmax.losses import PartialAUCTight
 from rocmax.operators import MatrixOperator, StandardizedOperator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import SmoothedNewton, _part_steps
-from rocmax.solvers._row_part import draw, inclusion_probabilities, leverage
+from rocmax.solvers import SmoothedNewton
+from rocmax.solvers import acceleration as _part_steps
+from rocmax.solvers.acceleration import draw, inclusion_probabilities, leverage
 
 # The part of the rows
 

@@ -10,9 +10,8 @@ from rocmax.losses import BreakEven, PartialAUCTight
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Cuts, SmoothedNewton
-from rocmax.solvers._bundle import Bundle
-from rocmax.solvers._qp import minimize_on_simplex
-from rocmax.solvers.line_search import find_zero
+from rocmax.solvers.base import find_zero
+from rocmax.solvers.cutting_plane import Bundle, minimize_on_simplex
 
 # The quadratic program
 

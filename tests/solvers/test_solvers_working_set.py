@@ -9,8 +9,9 @@ from scipy import sparse
 from rocmax.losses import Binned, PartialAUCStructural, PartialAUCTight
 from rocmax.operators import CountingOperator, StandardizedOperator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import OCAS, SmoothedNewton, _working_set, smoothed_newton
-from rocmax.solvers._certified import CertifiedRun
+from rocmax.solvers import OCAS, SmoothedNewton, smoothed_newton
+from rocmax.solvers import acceleration as _working_set
+from rocmax.solvers.certified import CertifiedRun
 
 WINDOWS = [(0.0, 0.1, 0.0), (0.02, 0.08, 0.0), (0.0, 0.1, 0.4), (0.0, 0.0731, 0.0)]
 

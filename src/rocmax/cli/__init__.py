@@ -1,11 +1,11 @@
-"""Command line of rocmax: parses options, calls :mod:`rocmax.workflow`, prints results."""
+"""Command line of rocmax: parses options, calls :mod:`rocmax.tables`, prints results."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from rocmax._exit import run
+from rocmax._files import run
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def _run_app() -> int:
     # this when they are loaded, so it comes before their import.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        from rocmax.cli._app import app
+        from rocmax.cli.app import app
     except ImportError as error:
         sys.stderr.write(f"Error: the command line requires more packages: pip install 'rocmax[cli]' ({error})\n")
         return 1

@@ -6,12 +6,9 @@ with NaN for missing values for numbers and booleans, strings for text, and date
 
 from __future__ import annotations
 
-from rocmax._public import set_public_module
-from rocmax.data._conversion import Table
-from rocmax.data._read import iter_batches, read_columns, read_table
-from rocmax.data._row_store import RowStore
-from rocmax.data._table_source import TableSource
-from rocmax.data.errors import DataError
+from rocmax._support import set_public_module
+from rocmax.data.read import DataError, Table, TableSource, iter_batches, read_columns, read_table
+from rocmax.data.store import RowStore
 
 __all__ = ["DataError", "RowStore", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
 

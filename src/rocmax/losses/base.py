@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._params import Parameters
-from rocmax._typing import Array, Index
-from rocmax.losses.growth import GrownCuts, Growth
+from rocmax._support import Array, Index, Parameters
+
+if TYPE_CHECKING:
+    from rocmax.losses.carried_cuts import GrownCuts, Growth
+
 
 # Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
 _SAMPLE = ("n_samples", "positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")

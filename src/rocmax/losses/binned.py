@@ -1,17 +1,343 @@
-"""Convex losses on binned scores, with bounds of the exact loss."""
+r"""Scores in bins: histograms of both classes, and convex losses on them with bounds of the exact loss.
+
+The scores of each class are grouped into bins; a bin has a total weight and the mean score of its members. Let ``P s``
+be the scores with each replaced by the mean of its bin. For a convex loss ``R`` that does not depend on the order of
+the rows, ``P s`` is a mean of permutations of ``s`` within the bins, so :math:`R(Ps) \le R(s)`. A subgradient ``c`` at
+``P s`` that is constant within the bins satisfies :math:`c \cdot Ps = c \cdot s`, so
+
+.. math:: R(s') \ge R(Ps) + c \cdot (s' - s) \quad \text{for all } s',
+
+a valid cut of the exact loss. On the other side, moving the members of each bin to the two ends of the bin, with the
+same mean, gives scores of which ``s`` is a mean of permutations; their loss is an upper bound of :math:`R(s)`. Both
+differ from :math:`R(s)` by O(h^2) for bins of width ``h``, and both cost O(B) for ``B`` bins.
+
+Bins are sums over rows, so those of parts of the data add up to those of all rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rocmax._typing import Array, Index
+from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
-from rocmax.losses.bins import MAX_BINS, Bind, Bins, Cells, ScoreGrid, check_bins, row_coefficients
+
+# Histograms of scores: a bin is a row with a weight.
+
+
+# Rows that are processed at a time, so that temporary arrays stay in the cache.
+_BLOCK = 1 << 15
+# Largest number of bins per class: the numbers of the bins of both classes have 16 bits.
+MAX_BINS = 1 << 15
+# Share of the bins for the scores far below and for those far above the others, if there are any.
+_TAIL = 1 / 16
+# The range of the central bins is estimated from this number of scores.
+_RANGE_SAMPLE = 4096
+
+Cells = NDArray[np.uint16]
+Bind = Callable[[ArrayLike, ArrayLike], BoundLoss]
+
+
+@dataclass(frozen=True)
+class ScoreGrid:
+    """Bins of equal width on a central range of scores, and wider ones of equal width below and above it.
+
+    Scores outside ``least`` and ``largest`` are counted in the first and the last bin. The bins remain valid, because
+    :class:`Bins` records the actual range.
+
+    Parameters
+    ----------
+    least, low, high, largest : float
+        Ends of the three ranges, in ascending order. Without scores far from the others, ``least == low`` and
+        ``high == largest``.
+    n_bins : int
+        Number of bins for each class, from 1 to 32,768.
+
+    Examples
+    --------
+    >>> from rocmax.losses import ScoreGrid
+    >>> ScoreGrid.covering([0.0, 1.0, 4.0], n_bins=4).edges
+    array([0., 1., 2., 3., 4.])
+    """
+
+    least: float
+    low: float
+    high: float
+    largest: float
+    n_bins: int
+
+    def __post_init__(self) -> None:
+        ends = (self.least, self.low, self.high, self.largest)
+        if not np.isfinite(ends).all() or any(a > b for a, b in pairwise(ends)):
+            raise ValueError(f"the ends of the ranges must be finite and ascending; got {ends}")
+        if not 1 <= self.n_bins <= MAX_BINS:
+            raise ValueError(f"n_bins must be from 1 to {MAX_BINS}; got {self.n_bins!r}")
+        if self._sizes[1] < 1 or (self.low == self.high and self.least < self.largest):
+            raise ValueError(f"there must be bins in a central range of non-zero length; got {self}")
+
+    @classmethod
+    def covering(cls, scores: ArrayLike, n_bins: int) -> ScoreGrid:
+        """Return a grid for finite scores; a few scores far from the others do not widen the central bins.
+
+        Given a sample of the scores that contains the smallest and the largest one, the grid covers all of them.
+        """
+        s = np.asarray(scores)
+        least, largest = float(s.min()), float(s.max())
+        part = s[:: max(1, s.size // _RANGE_SAMPLE)]
+        ends = int(0.01 * (part.size - 1)), int(np.ceil(0.99 * (part.size - 1)))
+        first, last = np.partition(part, ends)[list(ends)].astype(np.float64)
+        low, high = max(least, 2 * first - last), min(largest, 2 * last - first)
+        # Shorter tails than one tenth of the central range would save little.
+        if n_bins < 64 or first == last or high - low >= 0.8 * (largest - least):
+            low, high = least, largest
+        return cls(least, low, high, largest, n_bins)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, int, int]:
+        """Number of bins below, inside and above the central range."""
+        tail = max(1, int(_TAIL * self.n_bins))
+        below, above = (tail if outside > 0 else 0 for outside in (self.low - self.least, self.largest - self.high))
+        return below, self.n_bins - below - above, above
+
+    @property
+    def edges(self) -> Array:
+        """Ends of the bins in ascending order, an array of shape (n_bins + 1,)."""
+        below, inside, above = self._sizes
+        return np.concatenate(
+            [
+                np.linspace(self.least, self.low, below, endpoint=False),
+                np.linspace(self.low, self.high, inside, endpoint=False),
+                np.linspace(self.high, self.largest, above + 1),
+            ]
+        )
+
+    def cells(self, scores: Array, positive: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the bin of each score: its number, plus ``n_bins`` for a positive."""
+        within = scores.size == 0 or (scores.min() >= self.least and scores.max() <= self.largest)
+        return self._cells(scores, positive, bool(within))
+
+    def _cells(self, scores: Array, positive: NDArray[np.bool_], within: bool) -> NDArray[np.intp]:
+        """Return the bins of scores, which are all within the grid or not."""
+        below, inside, above = self._sizes
+        place = scores - self.low
+        place *= _per_bin(inside, self.high - self.low)
+        if below or above:
+            np.floor(place, out=place)
+            for outer in (place < 0, place >= inside):
+                rows = np.flatnonzero(outer)
+                place[rows] = self._outside(scores[rows])
+            place += below
+        if not within:
+            np.clip(place, 0, self.n_bins - 1, out=place)
+        cell = place.astype(np.intp)
+        cell += np.multiply(positive, self.n_bins, dtype=np.intp)
+        return cell
+
+    def _outside(self, scores: Array) -> Array:
+        """Return the bins of scores outside the central range, counted from its first bin."""
+        below, inside, above = self._sizes
+        left = (scores - self.low) * _per_bin(below, self.low - self.least)
+        right = (scores - self.high) * _per_bin(above, self.largest - self.high)
+        top = inside + np.clip(np.floor(right), 0 if above else -1, max(above - 1, -1))
+        return np.where(scores < self.low, np.floor(left), top)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Weights and sums of scores of the bins of a :class:`ScoreGrid`; ``+`` merges the bins of two sets of rows.
+
+    Parameters
+    ----------
+    grid : ScoreGrid
+        The grid.
+    weight, total : ndarray of shape (2 * n_bins,)
+        Sum of the weights and of weight times score in each bin: the negatives first, then the positives.
+    lowest, highest : float
+        Range of the scores, infinite and reversed without rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rocmax.losses import Bins, PairwiseHinge, ScoreGrid
+    >>> scores, positive = np.array([0.0, 0.5, 1.0, 2.0]), np.array([False, False, True, True])
+    >>> bins = Bins.count(ScoreGrid.covering(scores, n_bins=2), scores, positive)
+    >>> bins.weight
+    array([2., 0., 1., 1.])
+    >>> bins.minorant(PairwiseHinge().bind)[0], bins.upper_bound(PairwiseHinge().bind)
+    (0.125, 0.125)
+    >>> PairwiseHinge().bind(positive).value_and_gradient(scores)[0]
+    0.125
+    """
+
+    grid: ScoreGrid
+    weight: Array
+    total: Array
+    lowest: float
+    highest: float
+
+    def __add__(self, other: Bins) -> Bins:
+        if self.grid != other.grid:
+            raise ValueError(f"both must have the same grid; got {self.grid} and {other.grid}")
+        lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        return Bins(self.grid, self.weight + other.weight, self.total + other.total, lowest, highest)
+
+    @classmethod
+    def count(
+        cls,
+        grid: ScoreGrid,
+        scores: Array,
+        positive: NDArray[np.bool_],
+        weight: Array | None = None,
+        cells: Cells | None = None,
+    ) -> Bins:
+        """Count scores in the bins of a grid, in O(N) time and O(B) memory.
+
+        Parameters
+        ----------
+        grid : ScoreGrid
+            The grid.
+        scores : ndarray of shape (n_rows,)
+            Finite scores.
+        positive : ndarray of bool of shape (n_rows,)
+            Mask of the positive rows.
+        weight : ndarray of shape (n_rows,), default=None
+            Weights of the rows; None if all are 1.
+        cells : ndarray of uint16 of shape (n_rows,), default=None
+            Array that receives the bin of each row, as in :meth:`ScoreGrid.cells`.
+        """
+        size = 2 * grid.n_bins
+        found, total = np.zeros(size), np.zeros(size)
+        lowest, highest = np.inf, -np.inf
+        for rows in blocks(scores.size):
+            part = scores[rows].astype(np.float64, copy=False)
+            low, high = float(part.min()), float(part.max())
+            cell = grid._cells(part, positive[rows], grid.least <= low and high <= grid.largest)
+            if weight is None:
+                found += np.bincount(cell, minlength=size)
+                total += np.bincount(cell, part, minlength=size)
+            else:
+                found += np.bincount(cell, weight[rows], minlength=size)
+                total += np.bincount(cell, weight[rows] * part, minlength=size)
+            if cells is not None:
+                cells[rows] = cell
+            lowest, highest = min(lowest, low), max(highest, high)
+        return cls(grid, found, total, lowest, highest)
+
+    @cached_property
+    def _bound(self) -> list[tuple[Bind, BoundLoss]]:
+        """The last loss, bound to the bins: several minorants of one loss are usually requested."""
+        return []
+
+    @cached_property
+    def used(self) -> NDArray[np.intp]:
+        """Numbers of the bins that are not empty."""
+        return np.flatnonzero(self.weight)
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        """Ends of the bins that are not empty; the first and the last bin reach as far as the scores."""
+        edges = self.grid.edges
+        edges[0], edges[-1] = min(edges[0], self.lowest), max(edges[-1], self.highest)
+        place = self.used % self.grid.n_bins
+        return edges[place], edges[place + 1]
+
+    @cached_property
+    def rows(self) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Mean score, label and weight of each bin that is not empty."""
+        weight = self.weight[self.used]
+        return np.clip(self.total[self.used] / weight, *self._ends), self.used >= self.grid.n_bins, weight
+
+    def spread(self) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Return score, label and weight of two rows for each bin, at its ends, with the mean of its members."""
+        mean, positive, weight = self.rows
+        low, high = self._ends
+        share = np.divide(mean - low, high - low, out=np.ones_like(mean), where=high > low)
+        scores, weights = np.concatenate([low, high]), np.concatenate([weight * (1.0 - share), weight * share])
+        return scores, np.concatenate([positive, positive]), weights
+
+    def sums(self, cells: Cells, values: Array, weight: Array | None = None) -> Array:
+        """Return the sum of weight times value in each bin, an array of shape (2 * n_bins,)."""
+        size = self.weight.size
+        total = np.zeros(size)
+        for rows in blocks(cells.size):
+            part = values[rows] if weight is None else weight[rows] * values[rows]
+            total += np.bincount(cells[rows], part, minlength=size)
+        return total
+
+    def minorant(self, bind: Bind, width: float = 0.0) -> tuple[float, Array]:
+        """Return a lower bound of a convex loss, and the coefficients of a cut.
+
+        Parameters
+        ----------
+        bind : callable
+            The method :meth:`Loss.bind` of a convex loss that does not depend on the order of the rows.
+        width : float, default=0.0
+            Width of :meth:`BoundLoss.smoothed`.
+
+        Returns
+        -------
+        value : float
+            At most the loss at the scores.
+        coefficients : ndarray of shape (2 * n_bins,)
+            Coefficient per unit of weight of the rows in each bin. With the coefficients ``c`` of the rows, see
+            ``row_coefficients``, ``value + c @ (s - scores) <= loss(s)`` for all ``s``.
+        """
+        scores, positive, weight = self.rows
+        if not self._bound or self._bound[-1][0] is not bind:
+            self._bound[:] = [(bind, bind(positive, weight))]
+        value, coefficients = _evaluated(self._bound[-1][1], scores, width)
+        found = np.zeros(self.weight.size)
+        found[self.used] = coefficients / weight
+        return value, found
+
+    def upper_bound(self, bind: Bind) -> float:
+        """Return an upper bound of a convex loss at the scores; ``bind`` as in :meth:`minorant`."""
+        scores, positive, weight = self.spread()
+        return _evaluated(bind(positive, weight), scores, 0.0)[0]
+
+
+def check_bins(n_bins: Any) -> None:
+    """Raise ValueError if a number of bins is not an integer in the allowed range."""
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int) or not 1 <= n_bins <= MAX_BINS:
+        raise ValueError(f"n_bins must be an integer from 1 to {MAX_BINS}; got {n_bins!r}")
+
+
+def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = None) -> Array:
+    """Return the coefficient of each row, from those of the bins per unit of weight."""
+    found = np.empty(cells.size)
+    for rows in blocks(cells.size):
+        # Unlike the default, this mode writes to `out` without a buffer; all bins are in range.
+        np.take(coefficients, cells[rows], out=found[rows], mode="clip")
+        if weight is not None:
+            found[rows] *= weight[rows]
+    return found
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Split rows into blocks whose arrays fit into the cache."""
+    return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
+
+
+def _evaluated(bound: BoundLoss, scores: Array, width: float) -> tuple[float, Array]:
+    return bound.smoothed(scores, width) if width else bound.value_and_gradient(scores)
+
+
+def _per_bin(size: int, length: float) -> float:
+    """Return the number of bins per unit of the score; 0 for an empty range.
+
+    The factor keeps the largest score in the last bin.
+    """
+    return (1.0 - 1e-15) * size / length if length > 1e-300 * size else 0.0
+
+
+# Convex losses on binned scores, with bounds of the exact loss.
+
 
 # A subsample has more rows near the window: the highest-scored negatives of this multiple of its weight.
 _BEYOND = 3.0

@@ -1,19 +1,235 @@
-"""Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions."""
+"""Losses of decisions: any measure of true and false positives, precision at k, the break-even point.
+
+For a table ``(tp, fp)`` only the ``tp`` highest-scored positives and the ``fp`` highest-scored negatives matter, so the
+maximum over all labellings is a maximum over two positions. It is found by branch and bound: rectangles of positions,
+each with an upper bound, are split until only the best table remains. All pairs of positions are enumerated only for
+small samples, where this is fastest.
+
+If the error is concave in ``fp``, the best ``fp`` for a given ``tp`` is found by bisection, and only intervals of
+``tp`` are split. If it is also convex in ``tp``, as for F-beta, so is its maximum over ``fp``, which on an interval is
+at most its chord; the sum of the labelled scores of the positives is concave, so the maximum of both is known.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._typing import Array, Index
-from rocmax.losses._cumulative import CumulativeScores
-from rocmax.losses._worst_labelling import Plane, Table, best_table
+from rocmax._support import Array, Index
+from rocmax._window import check_top, top_weight
 from rocmax.losses.base import BoundLoss, Loss
+from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_labels, grow_top
+from rocmax.losses.ranks import CumulativeScores
+
+# Exact search for the most violated labelling of a measure of true and false positives.
+
+
+# Up to this number of tables, all are enumerated.
+_SMALL = 30_000
+# Number of parts into which a rectangle is split along each side.
+_PARTS = 8
+# Number of intervals of true positives at the beginning, and of parts into which one is split. The time of a step
+# hardly depends on their number up to about this.
+_INTERVALS, _INTERVAL_PARTS = 512, 64
+
+
+class Plane(NamedTuple):
+    """Upper bound of the error on rectangles: ``level + tp_slope * (t - t1) + fp_slope * (f - f1)``."""
+
+    level: Array
+    tp_slope: Array
+    fp_slope: Array
+
+
+class TableError(Protocol):
+    """Interface of a measure for the search: the error, and bounds of it on rectangles of tables.
+
+    ``saddle`` is whether the error is convex in ``tp`` and concave in ``fp``.
+    """
+
+    def error(self, tp: Array, fp: Array) -> Array:
+        """Return one minus the measure."""
+
+    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
+        """Return a plane above the error on each rectangle."""
+
+    saddle: bool
+
+    def rise(self, tp: Array, f1: Array, f2: Array) -> Array:
+        """Return the error at ``f2`` minus that at ``f1``, if the error is convex in ``tp`` and concave in ``fp``."""
+
+    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
+        """Return candidates for ``fp`` between two boundaries of one negative that may be better than both ends."""
+
+
+class Table(NamedTuple):
+    """Table with its value and the weights of the true and false positives."""
+
+    value: float
+    tp: float
+    fp: float
+
+
+def best_table(
+    measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
+) -> Table:
+    """Maximise ``error + (sum of the labelled scores - sum of the positives' scores) / m``.
+
+    ``shift`` is added to all scores.
+    """
+    if (positives.size + 1) * (negatives.size + 1) <= _SMALL and not negatives.weighted:
+        return _look_at_all(measure, positives, negatives, shift)
+    search = _Search(measure, positives, negatives, shift)
+    if measure.saddle:
+        count = min(_INTERVALS, positives.size)
+        ends = search.split_intervals((np.arange(count + 1) * positives.size // count)[:, None])
+        while ends.shape[1]:
+            parts = np.arange(_INTERVAL_PARTS + 1)[:, None]
+            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // _INTERVAL_PARTS)
+        return search.best
+    cells = np.array([[0], [positives.size], [0], [negatives.size]])
+    while cells.shape[1]:
+        cells = search.refine(cells)
+    return search.best
+
+
+def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
+    m = positives.weight
+    t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
+    gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
+    gain_f = (negatives.total + shift * f) / m
+    value = measure.error(t[:, None], f[None, :])
+    value += gain_t[:, None]
+    value += gain_f
+    i, j = divmod(int(value.argmax()), f.size)
+    return Table(float(value[i, j]), float(t[i]), float(f[j]))
+
+
+class _Search:
+    """State of a search: the sorted scores and the best table so far."""
+
+    def __init__(
+        self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+    ) -> None:
+        self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
+        self._m = positives.weight
+        size = sum(ladder.weight * float(np.abs(ladder.falling[[0, -1]]).max()) for ladder in (positives, negatives))
+        self._rounding = 4e-16 * (1.0 + size / self._m)
+        self.best = Table(-np.inf, 0.0, 0.0)
+
+    def split_intervals(self, points: Index) -> Index:
+        """Find the best ``fp`` at each point; return the intervals between points in a column that must be split.
+
+        Points are numbers of positives, in ascending order in each column.
+        """
+        highest = self._best_over_fp(points.ravel()).reshape(points.shape)
+        longer = np.nonzero(points[1:] - points[:-1] > 1)
+        if not longer[0].size:
+            return np.empty((2, 0), dtype=np.intp)
+        ends = np.array([points[:-1][longer], points[1:][longer]])
+        low, high = highest[:-1][longer], highest[1:][longer]
+        t = self._positives.position(ends)
+        slope = (high - low) / (t[1] - t[0])
+        bound = low - slope * t[0] + self._along(self._positives, ends, slope)[1]
+        bound -= (self._positives.total[-1] + self._shift * self._m) / self._m
+        return ends[:, bound > self.best.value + self._rounding]
+
+    def _best_over_fp(self, i: Index) -> Array:
+        """Return the maximum over ``fp`` of error plus gain of the negatives for numbers of positives, by bisection."""
+        t, size = self._positives.position(i), self._negatives.size
+        low = np.zeros(i.size, dtype=np.intp)
+        # From the largest power of two: add each step after which the sum still increases.
+        for step in 1 << np.arange(size.bit_length())[::-1]:
+            last = np.minimum(low + (step - 1), size - 1)
+            f1, f2 = self._negatives.position(last), self._negatives.position(last + 1)
+            gain = (self._negatives.falling[last] + self._shift) * ((f2 - f1) / self._m)
+            better = self._measure.rise(t, f1, f2) + gain > 0
+            better &= low + step <= size
+            low += step * better
+        f = self._negatives.position(low)
+        highest = self._compare(i, f, self._negatives.total[low] + self._shift * f)
+        if self._negatives.weighted:
+            for j in (low - 1, low):
+                inside = np.flatnonzero((j >= 0) & (j < size))
+                for part in self._look_inside(i[inside], j[inside]):
+                    highest[inside] = np.maximum(highest[inside], part)
+        return highest
+
+    def refine(self, cells: Index) -> Index:
+        """Evaluate the cells, drop those that cannot contain a better table, and split the rest."""
+        t = self._positives.position(cells[:2])
+        f = self._negatives.position(cells[2:])
+        plane = self._measure.plane(*t, *f)
+        i, gain_t = self._along(self._positives, cells[:2], plane.tp_slope)
+        j, gain_f = self._along(self._negatives, cells[2:], plane.fp_slope)
+        bound = plane.level + gain_t - plane.tp_slope * t[0] + gain_f - plane.fp_slope * f[0]
+        bound -= (self._positives.total[-1] + self._shift * self._m) / self._m
+        # The plane is close to the error, so its maximiser is a good candidate.
+        self._consider(i, j)
+        cells = cells[:, bound > self.best.value + self._rounding]
+        final = (cells[1] - cells[0] <= 1) & (cells[3] - cells[2] <= 1)
+        for i in cells[:2, final]:
+            self._consider(i, cells[2, final])
+            self._consider(i, cells[3, final])
+            before_end = cells[2, final] < self._negatives.size
+            self._look_inside(i[before_end], cells[2, final][before_end])
+        return _split(cells[:, ~final])
+
+    def _along(self, ladder: CumulativeScores, ends: Index, slope: Array) -> tuple[Index, Array]:
+        """Maximise gain plus slope times position between two boundaries; the sum is concave in the position."""
+        i = np.clip(ladder.count_above(-slope * self._m - self._shift), *ends)
+        position = ladder.position(i)
+        return i, (ladder.total[i] + self._shift * position) / self._m + slope * position
+
+    def _consider(self, i: Index, j: Index) -> None:
+        """Compare the best table with those at the given boundaries."""
+        f = self._negatives.position(j)
+        self._compare(i, f, self._negatives.total[j] + self._shift * f)
+
+    def _look_inside(self, i: Index, j: Index) -> list[Array]:
+        """Compare the best table with those that include a part of the negative after boundary ``j``.
+
+        The result is that of :meth:`_compare` for each of the candidates.
+        """
+        f1, f2 = self._negatives.position(j), self._negatives.position(j + 1)
+        score = self._negatives.falling[j] + self._shift
+        return [
+            self._compare(i, f, self._negatives.total[j] + self._shift * f1 + (f - f1) * score)
+            for f in self._measure.inside(self._positives.position(i), f1, f2, score)
+        ]
+
+    def _compare(self, i: Index, f: Array, gain_f: Array) -> Array:
+        """Compare the best table with some others; return their values without the gain of the positives."""
+        t = self._positives.position(i)
+        part = self._measure.error(t, f) + gain_f / self._m
+        if i.size == 0:
+            return part
+        gain_t = self._positives.total[i] - self._positives.total[-1] + self._shift * (t - self._m)
+        value = part + gain_t / self._m
+        k = int(value.argmax())
+        if value[k] > self.best.value:
+            self.best = Table(float(value[k]), float(t[k]), float(f[k]))
+        return part
+
+
+def _split(cells: Index) -> Index:
+    """Split each cell along both sides; adjacent cells share a boundary, so the parts cover the cell."""
+    parts = np.arange(_PARTS + 1)[:, None]
+    t, f = (low + parts * (high - low) // _PARTS for low, high in (cells[:2], cells[2:]))
+    # If a side is shorter than the number of parts, empty parts are dropped; a side of length zero keeps one part.
+    t_kept, f_kept = ((np.diff(e, axis=0) > 0) | ((e[-1] == e[0]) & (parts[1:] == 1)) for e in (t, f))
+    kept = t_kept[:, None] & f_kept[None]
+    sides = (t[:-1, None], t[1:, None], f[None, :-1], f[None, 1:])
+    return np.array([np.broadcast_to(side, kept.shape)[kept] for side in sides])
+
+
+# Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions.
+
 
 # Maximum number of copies of weighted rows for a measure of unknown shape.
 _MOST_COPIES = 50_000_000
@@ -317,3 +533,294 @@ class GMean(ContingencyLoss):
         """Return the plane through three corners, which is above the bilinear interpolation of all four."""
         (origin, up), (_, far) = ([1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2))
         return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
+
+
+# Losses for measures of the contingency table at the best shift of the scores.
+
+
+# Maximum number of tables evaluated in one call, and number of tables kept for the next call.
+_MOST_TABLES = 200
+_KEPT = 60
+
+
+@dataclass(frozen=True)
+class FreeShift(Loss):
+    r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
+
+    This is the loss of a linear model with an unpenalised intercept. It is convex and invariant to a shift of the
+    scores, so solvers do not need an intercept.
+
+    Parameters
+    ----------
+    base : ContingencyLoss
+        The loss :math:`R`.
+
+    Examples
+    --------
+    >>> from rocmax.losses import FBeta, FreeShift
+    >>> FreeShift(FBeta()).bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.25
+    """
+
+    base: ContingencyLoss
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
+        """Bind the loss to labels and weights."""
+        return BoundFreeShift(self.base.bind(y, sample_weight))
+
+    def with_intercept(self) -> ContingencyLoss:
+        """Return the loss for scores that include the shift."""
+        return self.base
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the divisor of the base loss."""
+        return self.base.sum_scale(m, n)
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+        """Combine the labellings of the cuts with the best labellings of the new rows."""
+        added = None
+        if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
+            bound = self.bind(growth.positive)
+            added = bound.value_and_gradient(growth.scores)[1], bound.tables()
+        return grow_labels(self.base.error, tables, growth, added)
+
+
+class BoundFreeShift(BoundLoss):
+    """:class:`FreeShift` bound to labels.
+
+    The subgradient is a mixture of the two labellings that are optimal on either side of the best shift, so the
+    coefficients sum to zero.
+
+    Attributes
+    ----------
+    shift : float
+        The best shift of the last call.
+    """
+
+    def __init__(self, base: BoundContingency) -> None:
+        self._base = base
+        self._share_sample(base)
+        self.shift = 0.0
+        self._mixture = np.empty((0, 3))
+        self._tables = [(0.0, 0.0), (self.m, self.n)]
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return the value at the best shift and a subgradient."""
+        s = self._checked(scores)
+        ladders = self._base.ladders(s)
+        low, high, self.shift = self._bracket(*ladders)
+        down, up = (t.tp + t.fp - self.m for t in (low, high))
+        share = up / (up - down) if up > down else 1.0
+        self._mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
+        gradient = share * self._base.coefficients(s, *ladders, low)
+        if share < 1.0:
+            gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
+        return low.value, gradient
+
+    def tables(self) -> Array:
+        """Return the two tables of the last call with their shares; on average they label ``m`` rows positive."""
+        return self._mixture
+
+    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
+        """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
+
+        Each table is a linear function of the shift, and their maximum is convex. Each iteration searches for the most
+        violated table at the minimum of the maximum of the known lines, until no table is above it. Scores change
+        little between calls, so the tables of previous calls are kept.
+        """
+        tp, fp = np.array(self._tables).T
+        slope = (tp + fp - self.m) / self.m
+        gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
+        value = self._base.error(tp, fp) + gain / self.m
+        for _ in range(_MOST_TABLES):
+            low, high = _lowest_crossing(value, slope)
+            shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
+            level = float(value[low] + slope[low] * shift)
+            table = self._base.best(positives, negatives, shift)
+            # If the scores are so large that rounding error exceeds the tolerance, a known table is found again.
+            known = ((tp == table.tp) & (fp == table.fp)).any()
+            if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
+                break
+            rise = (table.tp + table.fp - self.m) / self.m
+            if abs(rise) <= _SLACK:
+                return table, table, shift
+            tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
+            value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
+        # The first two tables, the empty and the full one, are always kept.
+        self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
+        return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
+
+
+def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:
+    """Return a decreasing and an increasing line that cross at the minimum of the maximum of all lines."""
+    low, high = 0, 1
+    for _ in range(value.size):
+        shift = (value[low] - value[high]) / (slope[high] - slope[low])
+        top = int(np.argmax(value + slope * shift))
+        if top in (low, high) or value[top] + slope[top] * shift <= value[low] + slope[low] * shift:
+            break
+        low, high = (top, high) if slope[top] < 0 else (low, top)
+    return low, high
+
+
+# Losses for the top of the ranking: precision at k, and the break-even point.
+
+
+@dataclass(frozen=True)
+class PrecisionAtK(Loss):
+    r"""Upper bound of one minus the precision among the ``k`` highest scores.
+
+    .. math:: \max_{|\bar y| = k} \; 1 - \frac{tp}{k}
+              + \frac{1}{\min(k, m)} \Bigl( \sum_i \bar y_i s_i - \sum_i r_i s_i \Bigr)
+
+    The reference :math:`r` is the mean over all best labellings: those with ``k`` of the positives, or all positives
+    and ``k - m`` negatives. Hence :math:`r_i = \min(1, k/m)` for positives and :math:`\max(0, (k-m)/n)` for
+    negatives. The loss is convex and shift-invariant. It is an upper bound of the error, because the top ``k`` rows are
+    one of the labellings and no mean of sums of ``k`` scores exceeds the sum of the ``k`` highest scores.
+
+    With ``reference="positives"``, :math:`r_i = y_i` and the factor is :math:`1/m`, as in the papers. This version is
+    neither shift-invariant nor bounded below unless ``k = m``.
+
+    Parameters
+    ----------
+    k : int or float
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    reference : {"best", "positives"}, default="best"
+        Reference labelling: the mean of the best labellings, or the true labels.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Surrogate functions for maximizing precision at the top", ICML 2015: the mean over
+    the labellings with ``k`` positives. Joachims, "A support vector method for multivariate performance measures",
+    ICML 2005, and Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss
+    functions", NIPS 2014: the reference to the positives.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PrecisionAtK
+    >>> PrecisionAtK(k=1).bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.5
+    """
+
+    k: float
+    reference: str = "best"
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_top(self.k)
+        if self.reference not in ("best", "positives"):
+            raise ValueError(f'reference must be "best" or "positives"; got {self.reference!r}')
+
+    @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        """Whether the loss is invariant to a shift of all scores."""
+        return self.reference == "best"
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
+        """Bind the loss to labels and weights."""
+        return BoundTop(y, sample_weight, self.k, self.reference)
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the weight of the rows labelled positive, or of the positives if it is smaller."""
+        return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+        """Add the best labels of the new rows."""
+        if self.reference != "best":
+            return None
+        k_old, k = (top_weight(self.k, m + n) for m, n in ((growth.m_old, growth.n_old), (growth.m, growth.n)))
+        return grow_top(k_old, k, offset, growth)
+
+
+@dataclass(frozen=True)
+class BreakEven(Loss):
+    r"""Upper bound of one minus the precision-recall break-even point.
+
+    .. math:: \max_{|\bar y| = m} \; 1 - \frac{tp}{m} + \frac1m \sum_i (\bar y_i - y_i) s_i
+
+    It equals :class:`PrecisionAtK` with ``k = m``, where precision equals recall and both references are the same.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+
+    Examples
+    --------
+    >>> from rocmax.losses import BreakEven
+    >>> BreakEven().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.25
+    """
+
+    convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = False
+    batch_unbiased: ClassVar[bool] = False
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
+        """Bind the loss to labels and weights."""
+        return BoundTop(y, sample_weight, None, "best")
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the weight of the positives."""
+        return m
+
+    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+        """Add the best labels of the new rows."""
+        return grow_top(growth.m_old, growth.m, offset, growth)
+
+
+class BoundTop(BoundLoss):
+    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives.
+
+    Attributes
+    ----------
+    k : float
+        Total weight of the top rows.
+    """
+
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
+        super().__init__(y, sample_weight)
+        self.k = self.m if k is None else top_weight(k, self.m + self.n)
+        if reference == "best":
+            self._scale = 1.0 / min(self.k, self.m)
+            of_positives, of_negatives = min(1.0, self.k / self.m), max(0.0, (self.k - self.m) / self.n)
+        else:
+            self._scale, of_positives, of_negatives = 1.0 / self.m, 1.0, 0.0
+        present = self.weight > 0
+        self._weight = None if (self.weight[present] == 1.0).all() else self.weight[present]
+        self._present = None if present.all() else np.flatnonzero(present)
+        self._reference = self.weight * np.where(self.is_negative, of_negatives, of_positives)
+
+    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
+        """Return value and subgradient, from the ``k`` highest scores after subtracting the margin from positives."""
+        s = self._checked(scores)
+        # Labelling a positive lowers the error by 1 / k.
+        lowered = s.copy()
+        lowered[self.positive] -= 1.0 / (self.k * self._scale)
+        taken, level = self._labelled(lowered)
+        taken *= self.weight
+        # Differences from the level keep the sums small; the level is added back with the total weight of each side.
+        labelled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
+        referred = float(self._reference @ np.where(self._reference > 0, s - level, 0.0))
+        referred += float(self._reference.sum()) * level
+        return 1.0 + self._scale * (labelled - referred), self._scale * (taken - self._reference)
+
+    def _labelled(self, scores: Array) -> tuple[Array, float]:
+        if self._present is None:
+            return label_top(scores, self.k, self._weight)
+        taken = np.zeros_like(scores)
+        taken[self._present], level = label_top(scores[self._present], self.k, self._weight)
+        return taken, level
+
+
+def label_top(scores: Array, k: float, weight: Array | None = None) -> tuple[Array, float]:
+    """Return the share of each row in the top rows of total weight ``k``, and the lowest score among them.
+
+    Tied rows get equal shares.
+    """
+    level, part = CumulativeScores(scores.copy(), weight).cut(k)
+    return np.where(scores == level, part, (scores > level).astype(np.float64)), level

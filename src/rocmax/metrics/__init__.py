@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
-from rocmax._public import set_public_module
-from rocmax.metrics.areas import partial_auc_score, two_way_partial_auc_score
-from rocmax.metrics.bootstrap import Comparison, bootstrap_interval, bootstrap_test
-from rocmax.metrics.decisions import f_beta_score, g_mean_score, weighted_relative_accuracy
-from rocmax.metrics.delong import delong_interval, delong_test
-from rocmax.metrics.operating_points import break_even_point, fpr_at_tpr, precision_at_k, tpr_at_fpr
-from rocmax.metrics.scorer import make_scorer, positive_scores
+from rocmax._support import set_public_module
+from rocmax.metrics.scores import (
+    break_even_point,
+    f_beta_score,
+    fpr_at_tpr,
+    g_mean_score,
+    make_scorer,
+    partial_auc_score,
+    positive_scores,
+    precision_at_k,
+    tpr_at_fpr,
+    two_way_partial_auc_score,
+    weighted_relative_accuracy,
+)
+from rocmax.metrics.uncertainty import Comparison, bootstrap_interval, bootstrap_test, delong_interval, delong_test
 
 __all__ = [
     "Comparison",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._typing import Array
+from rocmax._support import Array
 
 # Relative tolerance for comparing weights: cumulative weights, and products such as 100 * 0.07, have rounding error.
 DUST = 1e-9

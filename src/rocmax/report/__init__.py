@@ -8,10 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rocmax._packages import need
-from rocmax.report._classifier import report_classifier
-from rocmax.report._content import Change, Feature, ReportModel, Segment, TestData
-from rocmax.report._view import view
+from rocmax._support import need
+from rocmax.report.page import Change, Feature, ReportModel, Segment, TestData
+from rocmax.report.view import report_classifier, view
 
 __all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "render"]
 
@@ -80,7 +79,7 @@ class CallableReport(ModuleType):
         ----------
         model : estimator, TableModel or dict of str to them
             Fitted binary classifier with ``decision_function`` or ``predict_proba``, or a
-            :class:`rocmax.workflow.TableModel`; or several, by name, of which the others are compared with the first.
+            :class:`rocmax.tables.TableModel`; or several, by name, of which the others are compared with the first.
         X : array-like of shape (n_samples, n_features)
             Test rows.
         y : array-like of shape (n_samples,)

@@ -1,4 +1,4 @@
-"""Rows of one process: products, histograms of scores and samples, computed chunk by chunk."""
+"""A shard: some rows with labels, weights and score vectors, in this process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,115 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, log_expit
 
-from rocmax._typing import Array, Index
-from rocmax.losses.bins import Bins, ScoreGrid
+from rocmax._support import Array, Index
+from rocmax._validation import canonical_csr
+from rocmax.losses.binned import Bins, ScoreGrid
 from rocmax.metrics.curve import distinct_scores
 from rocmax.operators import reference_point, row_scores, row_sum, with_sufficient_precision
-from rocmax.sharded.moments import Moments, moments, row_blocks, wave_sums
+
+# Sums over rows in double precision, of which those of several sets of rows can be merged.
+
+
+# Values of a dense chunk that are copied at a time.
+_MOMENTS_BLOCK = 1 << 16
+
+
+class Moments(NamedTuple):
+    """Total weight, mean and sum of squared distances from the mean of each feature."""
+
+    weight: float
+    mean: Array
+    square: Array
+
+    def merged(self, other: Moments) -> Moments:
+        """Return the moments of both sets of rows (Chan, Golub and LeVeque 1979)."""
+        total = self.weight + other.weight
+        if total == 0:
+            return self
+        apart = other.mean - self.mean
+        mean = self.mean + apart * (other.weight / total)
+        square = self.square + other.square + apart**2 * (self.weight * other.weight / total)
+        return Moments(total, mean, square)
+
+
+def row_blocks(start: int, chunk: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield a few rows of a chunk at a time: a copy of all of a dense chunk would take as much memory as the chunk."""
+    step = chunk.shape[0] if sparse.issparse(chunk) else max(1, _MOMENTS_BLOCK // max(1, chunk.shape[1]))
+    for first in range(0, chunk.shape[0], step):
+        block = chunk[first : first + step]
+        yield slice(start + first, start + first + block.shape[0]), block
+
+
+def moments(chunk: Any, weight: Array | None) -> Moments:
+    """Return the moments of some rows; those of a constant feature are exactly its value and 0."""
+    weight = np.ones(chunk.shape[0]) if weight is None else weight
+    total = float(weight.sum())
+    if total == 0:
+        return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
+    if sparse.issparse(chunk):
+        return _sparse_moments(canonical_csr(chunk), weight, total)
+    values = chunk.astype(np.float64)
+    first = values[0].copy()
+    values -= first
+    apart = weight @ values / total
+    values -= apart
+    values *= values
+    return Moments(total, first + apart, weight @ values)
+
+
+def _sparse_moments(rows: Any, weight: Array, total: float) -> Moments:
+    """Return the moments of sparse rows: those of the stored values, merged with those of the zeros."""
+    n_rows, d = rows.shape
+    column, values, share = rows.indices, rows.data.astype(np.float64), np.repeat(weight, np.diff(rows.indptr))
+    stored = np.bincount(column, share, d)
+    stored[np.bincount(column, minlength=d) == n_rows] = total
+    first = np.zeros(d)
+    first[column] = values
+    values -= first[column]
+    apart = np.bincount(column, share * values, d)
+    np.divide(apart, stored, out=apart, where=stored > 0)
+    values -= apart[column]
+    values *= values
+    values *= share
+    mean = first + apart
+    square = np.bincount(column, values, d) + mean**2 * (stored * (total - stored) / total)
+    return Moments(total, mean * (stored / total), square)
+
+
+def wave_sums(
+    chunk: Any, positive: NDArray[np.bool_], weight: Array | None, v: Array, shift: float
+) -> tuple[Array, Array]:
+    """Return sums that identify some rows, whatever their order.
+
+    Parameters
+    ----------
+    chunk : ndarray or CSR matrix
+        The rows.
+    positive : ndarray of bool
+        Mask of the positive rows.
+    weight : ndarray or None
+        Weights of the rows; None if all are 1.
+    v : ndarray
+        Random weights of the features.
+    shift : float
+        Subtracted from the scores ``X @ v``.
+
+    Returns
+    -------
+    waves : ndarray of shape (2, 2)
+        Sums of cosine and sine of the scores of the negatives, then of the positives. They depend on the joint
+        distribution of the features, and are smooth, so that rounding hardly changes them.
+    sums : ndarray of shape (n_features,)
+        Sums of the features of the positives.
+    """
+    values = chunk.astype(np.float64)
+    s = values @ v - shift
+    sides = np.stack([~positive, positive]) * (1.0 if weight is None else weight)
+    return sides @ np.stack([np.cos(s), np.sin(s)], axis=1), values.T @ sides[1]
+
+
+# Rows of one process: products, histograms of scores and samples, computed chunk by chunk.
+
 
 # Rows whose scores are processed at a time.
 _BLOCK = 1 << 16
@@ -155,7 +259,7 @@ class Shard:
         return found
 
     def fingerprint(self, v: Array, shift: float) -> tuple[Array, Array]:
-        """Return sums that identify the rows, in one pass, see :func:`~rocmax.sharded.moments.wave_sums`."""
+        """Return sums that identify the rows, in one pass, see :func:`~rocmax.sharded.shard.wave_sums`."""
         waves, sums = np.zeros((2, 2)), np.zeros(v.size)
         for start, chunk in self._rows.chunks():
             for rows, block in row_blocks(start, chunk):
@@ -311,7 +415,7 @@ class Shard:
         size = self._rows.shape[0]
         if self._folder is None:
             return _MemoryVector(np.empty(size))
-        from rocmax.data.disk import DiskArray  # loads the readers of all formats
+        from rocmax.data.store import DiskArray  # loads the readers of all formats
 
         return DiskArray.create(Path(self._folder.name, str(key)), np.float64, (size,))
 
@@ -393,3 +497,23 @@ def _uniform(number: Index) -> Array:
 
 def _blocks(start: int, stop: int) -> Iterator[slice]:
     return (slice(first, min(first + _BLOCK, stop)) for first in range(start, stop, _BLOCK))
+
+
+# Shards in this process.
+
+
+class LocalShards:
+    """Executor for shards in this process.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        The shards.
+    """
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = list(shards)
+
+    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
+        """Return the answer of each shard."""
+        return [shard.answer(recipes, drop, method, *args) for shard in self._shards]

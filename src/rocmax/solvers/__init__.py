@@ -1,16 +1,17 @@
 """Solvers for regularized and norm-constrained linear models, with certified duality gaps for convex losses."""
 
-from rocmax._public import set_public_module
+from __future__ import annotations
+
+from rocmax._support import set_public_module
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
+from rocmax.solvers.certified import OCAS
 from rocmax.solvers.choose import choose_solver
 from rocmax.solvers.cutting_plane import CuttingPlane
-from rocmax.solvers.lbfgs import LBFGS
-from rocmax.solvers.minibatch import MiniBatchSteps
-from rocmax.solvers.ocas import OCAS
-from rocmax.solvers.projected_subgradient import ProjectedSubgradient
+from rocmax.solvers.first_order import LBFGS, ProjectedSubgradient
 from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
+from rocmax.solvers.stochastic import MiniBatchSteps
 from rocmax.solvers.truncated_newton import TruncatedNewton
 
 __all__ = [

@@ -1,17 +1,29 @@
-"""Interface of the solvers: they take an operator, a bound loss and a penalty, and return a result."""
+"""Contract of a solver, line searches, and the loss at zero weights.
+
+For features of small scale, the possible decrease of the objective is small relative to the objective: zero weights
+already have a relative gap of 1e-3, and the decrease can be below the rounding error of the loss. Losses, objectives
+and cuts are therefore stored as differences from zero weights, and the gap is compared with the possible decrease as
+well as with the objective.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy import sparse
 
-from rocmax._typing import Array
-from rocmax.losses.base import BoundLoss
-from rocmax.operators import Operator
+from rocmax._support import Array
+from rocmax.losses.base import BoundLoss, Evaluation
+from rocmax.operators import Operator, absolute_sum, zero_scores
 from rocmax.penalties import Ball
+
+# Interface of the solvers: they take an operator, a bound loss and a penalty, and return a result.
+
 
 # Rounding error of an objective and its bound, in multiples of the machine epsilon. In fits of random data with scales
 # up to 1e8, the errors were at most 3 of them.
@@ -227,3 +239,145 @@ def invalid_bound(solver: str, reached: str, tol: float) -> str:
         f"{solver} did not converge to tol={tol:g}: {reached}. The lower bound is above the objective, which rounding "
         f"errors of the products with the data cause; use rows of dtype float64, or scale the features"
     )
+
+
+# Line search on the slope of a convex function of one variable.
+
+
+def find_zero(
+    slope: Callable[[float], float], slope_at_zero: float, *, rtol: float, largest: float, max_evals: int
+) -> float:
+    """Return a step at which an increasing ``slope`` is close to zero; always the last step that was evaluated.
+
+    The search starts at 1. While the slope is negative, the step is extrapolated from the last two slopes, to at least
+    1.25 times and at most three times its length, and a quarter further than a straight line leads: slopes of losses
+    that flatten near their minimum fall behind it. Then the search interpolates between the ends of the bracket, with a
+    distance of at least a tenth of its length to both, until ``|slope| <= rtol * |slope(0)|``. Steps are at most
+    ``largest``.
+    """
+    low, low_slope = 0.0, slope_at_zero
+    high, high_slope = None, 0.0
+    t = min(1.0, largest)
+    for evals in range(1, max_evals + 1):
+        now = slope(t)
+        if abs(now) <= rtol * abs(slope_at_zero) or evals == max_evals:
+            break
+        if now < 0:
+            if t >= largest:
+                break
+            change, distance = now - low_slope, t - low
+            low, low_slope = t, now
+        else:
+            high, high_slope = t, now
+        if high is None:
+            further = 1.25 * -now * distance / change if change > 0 else math.inf
+            t = min(t + min(max(further, 0.25 * t), 2 * t), largest)
+        else:
+            rise = high_slope - low_slope
+            # The difference can be zero due to rounding, or infinite due to overflow.
+            share = -low_slope / rise if 0.0 < rise < math.inf else 0.5
+            t = low + (high - low) * min(max(share, 0.1), 0.9)
+    return t
+
+
+# Loss at zero weights, the reference for losses and tolerances of certified solvers.
+
+
+# Below this change, relative to the loss of zero weights, the difference of two losses is mostly rounding error.
+_CLOSE = 1e-11
+# Number of rows from which the scale of the features is estimated.
+_ROWS_FOR_SIZE = 1000
+_EPS = float(np.finfo(np.float64).eps)
+# Number of scores whose spread is computed.
+_SPREAD_ROWS = 100_000
+
+
+class Origin:
+    """Convex loss at zero weights.
+
+    Parameters
+    ----------
+    operator : Operator
+        The data.
+    loss : BoundLoss
+        The loss.
+
+    """
+
+    def __init__(self, operator: Operator, loss: BoundLoss) -> None:
+        self._operator, self._at = operator, loss.at(zero_scores(operator))
+
+    @property
+    def value(self) -> float:
+        """The loss at zero weights."""
+        return self._at.value(0.0)
+
+    @property
+    def coefficients(self) -> Array:
+        """Gradient of the loss in the scores; it is computed again for each use, because it is as large as the data."""
+        return self._at.minorant(0.0)[1]
+
+    @cached_property
+    def slope(self) -> Array:
+        """Gradient in the weights, computed in one pass; set to zero if it is within rounding error."""
+        coefficients = self.coefficients
+        slope = self._operator.rmatvec(coefficients)
+        noise = _rounding_of_sums(self._operator, coefficients)
+        return slope if (np.abs(slope) > noise).any() else np.zeros_like(slope)
+
+    def rise(self, value: float, coefficients: Array, scores: Array) -> float:
+        """Return the loss at some scores minus that of zero weights.
+
+        By convexity the product of coefficients and scores is an upper bound of this difference, with equality for
+        scores near zero. It is used there, where the difference of the losses suffers from cancellation.
+        """
+        rise, close = value - self.value, _CLOSE * abs(self.value)
+        if abs(rise) > close:
+            return rise
+        # The loss can be that of zero weights far from them, where the product is not close to the difference.
+        along = float(coefficients @ scores)
+        return along if abs(along) <= close else rise
+
+    def upper_rise(self, at: Evaluation) -> float:
+        """Return an upper bound of the loss at some scores minus that of zero weights."""
+        rise = at.upper - self.value
+        if abs(rise) > _CLOSE * abs(self.value):
+            return rise
+        value, coefficients = at.minorant(0.0)
+        return self.rise(value, coefficients, at.scores) + (at.upper - value)
+
+    def error(self, gap: float, objective: float, scores: Any, C: float = 1.0) -> float:
+        """Return an estimate of the rounding error of a gap, see :func:`gap_rounding`."""
+        return gap_rounding(self._operator, gap, abs(objective) + C * (abs(self.value) + spread(scores)))
+
+    def rounding(self, gain: float, C: float = 1.0) -> float:
+        """Return the rounding error of an objective if losses are subtracted, and zero otherwise."""
+        size = C * abs(self.value)
+        return 8 * _EPS * size if gain > _CLOSE * size else 0.0
+
+
+def _rounding_of_sums(operator: Operator, coefficients: Array) -> Array:
+    """Return an estimate of the rounding error of ``X.T @ coefficients`` in each feature, from a sample of rows.
+
+    Products of dense rows in single precision are computed from differences to means of double precision.
+    """
+    n_samples = operator.shape[0]
+    rows = operator.rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SIZE)).astype(np.intp))
+    eps = np.finfo(rows.dtype).eps
+    if sparse.issparse(rows):
+        size = eps * np.asarray(abs(rows).mean(axis=0), dtype=np.float64).ravel()
+    else:
+        mean = rows.mean(axis=0, dtype=np.float64)
+        size = _EPS * np.abs(mean) + eps * np.abs(rows - mean).mean(axis=0)
+    noise: Array = 8 * absolute_sum(coefficients) * size
+    return noise
+
+
+def spread(scores: Any) -> float:
+    """Return the standard deviation of scores; of a part of them if they are a long array."""
+    every = max(1, scores.size // _SPREAD_ROWS) if isinstance(scores, np.ndarray) else 1
+    part = scores if every == 1 else scores[::every]
+    if not isinstance(part, np.ndarray):
+        return float(np.std(part))
+    centred = part - part.mean()
+    return math.sqrt(float(centred @ centred) / part.size)

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rocmax._params import Parameters
-from rocmax._typing import Array
+from rocmax._support import Array, Parameters
 from rocmax.losses.base import BoundLoss, Tilted
 from rocmax.operators import CountingOperator, Operator, zero_scores
 from rocmax.penalties import SquaredL2

@@ -6,8 +6,8 @@ from rocmax.losses.base import BoundLoss
 from rocmax.penalties import Ball, SquaredL2, Unpenalized
 from rocmax.solvers.base import Solver
 from rocmax.solvers.cccp import CCCP
-from rocmax.solvers.lbfgs import LBFGS
-from rocmax.solvers.ocas import OCAS
+from rocmax.solvers.certified import OCAS
+from rocmax.solvers.first_order import LBFGS
 from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 from rocmax.solvers.truncated_newton import TruncatedNewton

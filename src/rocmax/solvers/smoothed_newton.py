@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocmax._params import Parameters
-from rocmax._typing import Array
+from rocmax._support import Array, Parameters
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._certified import CertifiedRun
-from rocmax.solvers._part_steps import PartSteps
-from rocmax.solvers._working_set import WorkingSet
+from rocmax.solvers.acceleration import PartSteps, WorkingSet
 from rocmax.solvers.base import Callback, Cuts, Result, require
+from rocmax.solvers.certified import CertifiedRun
 
 # Number of iterations that reduce the gap by less than a tenth, after which cutting-plane and Newton steps alternate.
 _SLOW = 3

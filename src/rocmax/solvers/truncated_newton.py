@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rocmax._params import Parameters
-from rocmax._typing import Array
+from rocmax._support import Array, Parameters
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers._zero_weights import Origin
-from rocmax.solvers.base import Callback, Progress, Result, finish, require
-from rocmax.solvers.line_search import find_zero
+from rocmax.solvers.base import Callback, Origin, Progress, Result, find_zero, finish, require
 
 
 @dataclass(frozen=True)

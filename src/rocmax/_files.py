@@ -1,0 +1,529 @@
+"""Files that are written whole or not at all, cleanup after signals, and limits on decompressed sizes."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import secrets
+import signal
+import stat
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO, NoReturn, cast
+
+import numpy as np
+
+from rocmax._support import Message, Parameter
+
+# Atomic writing of files; used for every file that rocmax writes.
+
+
+if sys.platform != "win32":
+    import fcntl
+
+# Temporary names are short, so that they are valid wherever the name of the output is.
+_PART = re.compile(r"\.rocmax-(\d+)-[0-9a-f]{8}\.part")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+_STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_BUFFER = 1 << 20
+_parts: set[Path] = set()
+_stopped_by: list[int] = []
+
+
+def check_output(path: str | Path) -> None:
+    """Raise OSError if a path cannot be written; called before any expensive work.
+
+    Parameters
+    ----------
+    path : str or Path
+        New file, existing file to replace, link to a file, or special file.
+    """
+    path = Path(path)
+    found = _found(path)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(f"the output must be a file; got the directory {path}")
+    if found is not None and _descriptor(path) is None:
+        _check_rights(path, found)
+    if is_special(path):
+        return
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is not a directory, so {path.name} cannot be written there")
+    if found is not None:
+        _check_sticky(path, target, found)
+    with _part_beside(target) as part:
+        try:
+            part.touch(exist_ok=False)  # the only reliable check of permissions and read-only file systems
+        except OSError as error:
+            reason = f"no file can be created in {target.parent} ({error.strerror})"
+            raise type(error)(f"{path} cannot be written: {reason}") from None
+
+
+def same_file(first: str | Path, second: str | Path) -> bool:
+    """Return whether two paths refer to the same file, with links resolved; the files need not exist."""
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return os.path.realpath(first) == os.path.realpath(second)
+
+
+def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
+    """Raise ValueError if an output file is also an input.
+
+    Parameters
+    ----------
+    path : str or Path
+        Output file.
+    inputs : iterable of str or Path
+        Input files.
+    """
+    for other in inputs:
+        if same_file(path, other):
+            same = "" if Path(path) == Path(other) else f", the same file as the input {other}"
+            raise ValueError(f"the output must not be an input; got {path}{same}. Give another name")
+
+
+def is_special(path: str | Path) -> bool:
+    """Return whether a path is written directly: a device, a FIFO, or an open file such as ``/dev/stdout``."""
+    path = Path(path)
+    found = _found(path)
+    return _descriptor(path) is not None or (found is not None and not stat.S_ISREG(found.st_mode))
+
+
+@contextmanager
+def output_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a temporary file for writing, which replaces the file at the end and is removed after an error.
+
+    An existing file is kept until then; the new file has its mode, and its owner if that is permitted. If the path is a
+    link, its target is replaced. A special file is written directly.
+
+    Parameters
+    ----------
+    path : str or Path
+        Output file.
+
+    Yields
+    ------
+    binary file
+        File open for writing.
+    """
+    check_stopped()
+    path = Path(path)
+    check_output(path)
+    if is_special(path):
+        with _direct(path) as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    remove_stale(target.parent)
+    with _part_beside(target) as part:
+        with _create(part, target, path) as file:
+            yield file
+        check_stopped()
+        part.replace(target)
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a file atomically, with :func:`output_file`."""
+    with output_file(path) as file:
+        file.write(content)
+
+
+def append_line(path: str | Path, line: str) -> None:
+    """Append a line to a file, which is created if necessary; after an incomplete line, start a new one."""
+    with _Raw(path, "a+", Path(path)) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        start = "" if file.read() in (b"", b"\n") else "\n"
+        file.write(f"{start}{line}\n".encode())
+
+
+def stop_writing(code: int) -> None:
+    """Remove the temporary files of this process, and complete none from now on; for signal handlers.
+
+    The SystemExit of a handler may be raised where a C library discards it. Later writes therefore raise it again.
+
+    Parameters
+    ----------
+    code : int
+        Exit code.
+    """
+    _stopped_by.append(code)
+    for part in list(_parts):
+        part.unlink(missing_ok=True)
+
+
+def check_stopped() -> None:
+    """Raise SystemExit if a signal has ended the writing of files."""
+    if _stopped_by:
+        raise SystemExit(_stopped_by[0])
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary files of killed processes from a folder."""
+    if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
+        return
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
+    for name in names:
+        pid = int(cast(re.Match[str], _PART.fullmatch(name))[1])
+        if not _lives(pid) and not _locked(folder / name):
+            (folder / name).unlink(missing_ok=True)
+
+
+class _Raw(io.FileIO):
+    """File whose errors contain the path of the output."""
+
+    def __init__(self, file: Any, mode: str, path: Path, opener: Any = None) -> None:
+        self.path = path
+        super().__init__(file, mode, opener=opener)
+
+    def write(self, content: Any, /) -> int:
+        with self.named():
+            return cast(int, super().write(content))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Add the path of the output to operating-system errors."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
+
+
+def _found(path: Path) -> os.stat_result | None:
+    """Return the stat result of a path, with links resolved, or None if there is no file."""
+    number = _descriptor(path)
+    try:
+        return os.stat(path) if number is None else os.fstat(number)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the descriptor of a path to an open file, such as ``/dev/stdout``, or None for other paths."""
+    text = os.path.abspath(path)
+    match = _DESCRIPTOR.fullmatch(text)
+    return int(match[1]) if match else _STREAMS.get(text)
+
+
+def _check_rights(path: Path, found: os.stat_result) -> None:
+    mode = stat.S_IMODE(found.st_mode)
+    if not mode & 0o222:  # root could write here, but probably by mistake
+        raise PermissionError(f"{path} is write-protected (mode {mode:04o}); remove it or pass another name")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: it belongs to another user or is protected")
+
+
+def _check_sticky(path: Path, target: Path, found: os.stat_result) -> None:
+    """Raise PermissionError if only the owner may replace the file in its folder, as in /tmp."""
+    folder = target.parent.stat()
+    if sys.platform != "win32" and folder.st_mode & stat.S_ISVTX:
+        user = os.geteuid()
+        if user not in (0, found.st_uid, folder.st_uid):
+            raise PermissionError(f"{path} belongs to another user; only the owner can replace it in {target.parent}")
+
+
+@contextmanager
+def _part_beside(target: Path) -> Iterator[Path]:
+    """Yield a new temporary name beside the target; a file with this name is always removed at the end."""
+    part = target.parent / f".rocmax-{os.getpid()}-{secrets.token_hex(4)}.part"
+    _parts.add(part)
+    try:
+        yield part
+    except OSError:
+        check_stopped()
+        raise
+    finally:
+        part.unlink(missing_ok=True)
+        _parts.discard(part)
+
+
+@contextmanager
+def _create(part: Path, target: Path, path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file with the permissions of the file to replace, locked to mark it as in use."""
+    old = _found(target)
+    # A new file follows the umask; a replacement of a private file is never readable by others.
+    mode = 0o666 if old is None else 0o600
+    raw = _Raw(part, "x", path, opener=lambda name, flags: os.open(name, flags, mode))
+    with _buffered(raw) as file:
+        if sys.platform != "win32":
+            with suppress(OSError):  # some file systems do not support locks
+                fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if old is not None:
+            _keep_rights(part, old)
+        yield file
+        file.flush()
+        with raw.named():
+            os.fsync(raw.fileno())
+
+
+def _keep_rights(part: Path, old: os.stat_result) -> None:
+    mode = stat.S_IMODE(old.st_mode)
+    new = part.stat()
+    if sys.platform != "win32" and (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.chown(part, -1, old.st_gid)
+            os.chown(part, old.st_uid, -1)
+        except PermissionError:
+            if part.stat().st_gid != old.st_gid:  # another group gets the permissions of others
+                mode = (mode & ~0o070) | ((mode & 0o007) << 3)
+    part.chmod(mode)
+
+
+@contextmanager
+def _direct(path: Path) -> Iterator[BinaryIO]:
+    number = _descriptor(path)
+    if number == 1 and sys.stdout is not None:
+        sys.stdout.flush()
+    with _buffered(_Raw(path if number is None else os.dup(number), "w", path)) as file:
+        yield file
+
+
+@contextmanager
+def _buffered(raw: _Raw) -> Iterator[BinaryIO]:
+    """Yield a buffered writer of a file; after an error, the buffer is discarded."""
+    file = io.BufferedWriter(raw, _BUFFER)
+    try:
+        yield cast(BinaryIO, file)
+        file.flush()
+    finally:
+        raw.close()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _locked(part: Path) -> bool:
+    """Return whether a process, possibly on another machine, has a file open; True if that is unknown."""
+    try:
+        with part.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+# Termination of the program: signals, closed pipes, and errors of standard output.
+
+
+# Exit code that a shell reports for a program terminated by SIGPIPE.
+BROKEN_PIPE = 141
+# Errors of writing to a stream, which has no file name.
+STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
+
+
+def run(program: Callable[[], int]) -> NoReturn:
+    """Run a program and exit with its code; remove incomplete files if a signal terminates it.
+
+    Parameters
+    ----------
+    program : callable
+        Function that returns the exit code.
+    """
+    _open_closed_streams()
+    _catch_signals()
+    code: int | str | None
+    try:
+        code = program()
+        check_stopped()
+        sys.exit(code)
+    except BrokenPipeError:
+        _drop_stdout()
+        code = BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in STREAM_ERRORS:
+            raise
+        code = _report_stdout_error(error)
+    except SystemExit as stop:
+        code = _exit_code(stop)
+    sys.exit(code)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error for the user."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    place = error.filename or ("standard output" if error.errno in STREAM_ERRORS else None)
+    return error.strerror if place is None else f"{place}: {error.strerror}"
+
+
+def _open_closed_streams() -> None:
+    """Open the descriptors of closed standard streams, so that no output file gets one of them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _catch_signals() -> None:
+    """Install handlers that remove incomplete files and exit with 128 plus the number of the signal."""
+    for number in _signals():
+        # Keep ignored signals ignored, as for nohup and background jobs.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _exit_code(stop: SystemExit) -> int | str | None:
+    """Flush standard output and return the exit code."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_stdout()
+        return BROKEN_PIPE
+    except OSError as error:
+        if stop.code == 0:
+            return _report_stdout_error(error)
+        _drop_stdout()
+        return stop.code
+    # The command-line parser converts a broken pipe to SystemExit.
+    if isinstance(stop.__context__, BrokenPipeError):
+        _drop_stdout()
+        return BROKEN_PIPE
+    if stop.code == 128 + signal.SIGINT:
+        _write_stderr("Interrupted")
+    return stop.code
+
+
+def _signals() -> list[int]:
+    names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
+    return [getattr(signal, name) for name in names if hasattr(signal, name)]
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    stop_writing(128 + number)
+    for other in _signals():
+        if signal.getsignal(other) is _end:
+            signal.signal(other, _end_now)
+    sys.exit(128 + number)
+
+
+def _end_now(number: int, frame: FrameType | None) -> NoReturn:
+    """Exit immediately: this is the second signal."""
+    stop_writing(128 + number)
+    os._exit(128 + number)
+
+
+def _report_stdout_error(error: OSError) -> int:
+    _drop_stdout()
+    _write_stderr(f"Error: {error_text(error)}")
+    return 1
+
+
+def _write_stderr(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(line + "\n")
+
+
+def _drop_stdout() -> None:
+    """Redirect standard output to the null device, so that the interpreter does not fail again at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+# Limits on the decompressed size of files, so that a small file cannot fill the memory.
+
+
+# Default limit: the larger of LEAST_LIMIT bytes and RATIO times the size of the file. Text tables are rarely
+# compressed by a factor of more than 50.
+LEAST_LIMIT = 1 << 28
+RATIO = 100
+# Members are read in pieces because the declared size in an archive may be wrong.
+_PIECE = 1 << 20
+
+
+class UnpackLimitError(ValueError):
+    """Error about a file whose decompressed size exceeds the limit."""
+
+
+def unpack_limit(compressed_size: int, max_bytes: int | None) -> int:
+    """Return the maximum decompressed size of a file, in bytes.
+
+    Parameters
+    ----------
+    compressed_size : int
+        Size of the file.
+    max_bytes : int or None
+        Limit of the user; None for the default, the larger of 256 MiB and 100 times the size of the file.
+
+    Returns
+    -------
+    int
+        The limit.
+    """
+    if max_bytes is None:
+        return max(LEAST_LIMIT, RATIO * compressed_size)
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:
+        raise ValueError(f"max_bytes must be an integer of at least 1, or None; got {max_bytes!r}")
+    return int(max_bytes)
+
+
+def beyond_limit(path: object, limit: int) -> Message:
+    """Return the message for a file whose decompressed size exceeds the limit."""
+    found = f"{path} must not exceed the limit of {limit:,} bytes decompressed; if you trust it, increase the limit"
+    return Message(found, " (", Parameter("max_bytes", ...), ")")
+
+
+def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
+    """Return the members of a zip archive and their total decompressed size.
+
+    Raise UnpackLimitError if the size exceeds ``limit``, and the errors of zipfile if the archive is damaged.
+    """
+    members: dict[str, bytes] = {}
+    total = 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(info.file_size for info in archive.infolist()) > limit:
+            raise UnpackLimitError
+        for info in archive.infolist():
+            if info.filename in members:
+                raise zipfile.BadZipFile(f"member names must be distinct; got {info.filename!r} twice")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise zipfile.BadZipFile(f"{info.filename!r} must use deflate; got method {info.compress_type}")
+            members[info.filename] = _read_member(archive, info.filename)
+            total += len(members[info.filename])
+    return members, total
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    pieces = []
+    with archive.open(name) as stream:
+        while piece := stream.read(_PIECE):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def model_size(members: dict[str, bytes], limit: int) -> int:
+    """Return the size of the arrays of a skops archive, which is counted for each reference to an array."""
+    sizes = {name: len(member) for name, member in members.items()}
+    for name, member in members.items():
+        if member.startswith(b"PK\x03\x04"):  # sparse matrices are nested archives
+            sizes[name] += read_archive(member, limit)[1]
+    total, nodes = 0, [json.loads(members["schema.json"])]
+    while nodes:
+        node: Any = nodes.pop()
+        if isinstance(node, dict):
+            total += sizes.get(node["file"], 0) if isinstance(node.get("file"), str) else 0
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
+        if total > limit:
+            raise UnpackLimitError
+    return total

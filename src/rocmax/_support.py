@@ -1,0 +1,372 @@
+"""Small tools of every package: types, public names, parameters, messages, optional packages, progress."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import get_ident
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Array type aliases.
+
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+# Row indices for compiled loops.
+RowNumbers = NDArray[np.int64]
+
+
+# Public module paths of classes and functions.
+
+
+def set_public_module(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Set the ``__module__`` of classes and functions to the public module that exports them, as NumPy and SciPy do.
+
+    Pickles, model files, reprs and the documentation then use the public path, independent of the file of the
+    definition. A package calls this function at the end of its ``__init__``.
+
+    Parameters
+    ----------
+    public : str
+        The public module.
+    namespace : dict
+        The ``globals()`` of the calling package.
+    names : iterable of str
+        Names to process; objects that are not classes or functions, or are from other packages, are not changed.
+    """
+    for name in names:
+        value = namespace[name]
+        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax.")
+        if ours and value.__name__ == name:
+            value.__module__ = public
+
+
+# Messages that name parameters: in Python as ``target=...``, on the command line as ``--target``.
+
+
+class Parameter(NamedTuple):
+    """A parameter named in a message.
+
+    Without a value it is the name alone; with Ellipsis as its value it stands for "give a value here".
+    ``within`` is the text around it, which a reader without that parameter is not shown.
+    """
+
+    name: str
+    value: Any = None
+    within: str = "{}"
+
+    def in_python(self) -> str:
+        """Return the parameter as it is written in a call."""
+        if self.value is None:
+            return self.name
+        return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
+
+
+class Message(str):
+    """Text for readers of Python that remembers which of its parts name parameters."""
+
+    parts: tuple[str | Parameter, ...]
+
+    def __new__(cls, *parts: str | Parameter) -> Self:
+        """Put the parts together."""
+        text = "".join(_rendered(part, Parameter.in_python) for part in parts)
+        message = super().__new__(cls, text)
+        message.parts = parts
+        return message
+
+
+class Caution(Message):
+    """Message about a result that should not be used as it is; the command line prints it as a warning."""
+
+
+class ParameterError(ValueError):
+    """A parameter, or a combination of them, that cannot be used; the command line counts it as a bad call."""
+
+
+def render(text: object, write: Callable[[Parameter], str | None]) -> str:
+    """Return a text with its parameters written in another way.
+
+    Parameters
+    ----------
+    text : object
+        A Message; an exception that was made from one; anything else is written as it is by ``str``.
+    write : callable
+        Turns a Parameter into text; None leaves it out, with the text around it.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    if isinstance(text, BaseException) and text.args:
+        text = text.args[0]
+    return "".join(_rendered(part, write) for part in text.parts) if isinstance(text, Message) else str(text)
+
+
+def _rendered(part: str | Parameter, write: Callable[[Parameter], str | None]) -> str:
+    if not isinstance(part, Parameter):
+        return part
+    written = write(part)
+    return "" if written is None else part.within.format(written)
+
+
+# Optional packages: what each is for, and the extra that brings it.
+
+
+_PURPOSES = {
+    "dask": ("fits on a cluster need", "dask"),
+    "distributed": ("fits on a cluster need", "dask"),
+    "jinja2": ("reports need", "cli"),
+    "lightgbm": ("boosted trees need", "boost"),
+    "onnx": ("exporting models needs", "onnx"),
+    "openpyxl": ("reading .xlsx files needs", "excel"),
+    "pandas": ("tables need", "data"),
+    "pyarrow": ("reading tables needs", "data"),
+    "skops": ("saving and loading models needs", "cli"),
+    "xgboost": ("the engine xgboost needs", "xgboost"),
+}
+
+
+def need(package: str) -> Any:
+    """Import an optional package.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+
+    Returns
+    -------
+    module
+        The package.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be imported; the message says what it is for and how to install it.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        purpose, extra = _PURPOSES[package]
+        raise ImportError(f"{purpose} {package}: pip install 'rocmax[{extra}]' ({error})") from error
+
+
+# Adapters of array libraries in scikit-learn. A search for all estimators, as in skops, imports them, and with them the
+# libraries that are installed: PyTorch and Dask alone take longer than a fit to a small table.
+_ADAPTERS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch"))
+
+
+class _AdapterRefusal:
+    """Finder of modules that refuses the adapters of array libraries in the thread that made it."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ImportError for an adapter, which a search for estimators skips; leave other modules to others."""
+        if name.startswith(_ADAPTERS) and get_ident() == self._thread:
+            raise ImportError(f"{name} is not needed")
+
+
+@contextmanager
+def without_array_libraries() -> Iterator[None]:
+    """Keep scikit-learn's search for estimators from importing array libraries; imports elsewhere do not change."""
+    finder = _AdapterRefusal()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+# Access to the parameters of immutable objects by name, as in scikit-learn's estimators.
+
+
+class Parameters:
+    """Mixin with ``get_params`` and ``with_params``; each constructor parameter must be stored under its name.
+
+    Losses, penalties and solvers are immutable: they can be shared, hashed and used as default values. Therefore there
+    is no ``set_params``; :meth:`with_params` returns a new object.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the parameters of nested objects, as ``part__name``.
+
+        Returns
+        -------
+        dict
+            Parameter names mapped to their values.
+        """
+        params = {name: getattr(self, name) for name in _names(type(self))}
+        if deep:
+            for name, part in list(params.items()):
+                if hasattr(part, "get_params") and not isinstance(part, type):
+                    params |= {f"{name}__{key}": value for key, value in part.get_params().items()}
+        return params
+
+    def with_params(self, **params: Any) -> Self:
+        """Return a copy with some parameters replaced.
+
+        Parameters
+        ----------
+        **params : dict
+            New values; ``part__name`` is the parameter ``name`` of the nested object ``part``.
+
+        Returns
+        -------
+        object
+            A new, validated object of the same type.
+        """
+        own = self.get_params(deep=False)
+        return type(self)(**(own | replaced(type(self).__name__, own, params)))
+
+
+def replaced(owner: str, current: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return new parameter values with nested names resolved.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class, used in error messages.
+    current : dict
+        The parameters of the object mapped to their values.
+    params : dict
+        New values by name. Names may be nested, such as ``loss__max_fpr``.
+
+    Returns
+    -------
+    dict
+        New values by top-level name: a nested object is replaced by a copy with the new parameters.
+    """
+    plain = {name: value for name, value in params.items() if "__" not in name}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        part, mark, rest = name.partition("__")
+        if part not in current:
+            raise ValueError(f"{owner} has no parameter {part!r}; it has {', '.join(sorted(current)) or 'none'}")
+        if mark:
+            nested.setdefault(part, {})[rest] = value
+    for name, values in nested.items():
+        part = plain.get(name, current[name])
+        if not hasattr(part, "with_params"):
+            raise ValueError(f"{name}={part!r} of {owner} has no parameters; got {', '.join(sorted(values))} for it")
+        plain[name] = part.with_params(**values)
+    return plain
+
+
+def _names(cls: type) -> list[str]:
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    listed = list(inspect.signature(cls).parameters.values())
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in listed):
+        raise TypeError(f"{cls.__name__} must name its parameters; its constructor takes *args or **kwargs")
+    return [parameter.name for parameter in listed]
+
+
+# Progress of long steps, for a listener such as a progress bar.
+
+
+Listener = Callable[[str, int, int | None], None]
+Item = TypeVar("Item")
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_part: ContextVar[str] = ContextVar("part", default="")
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Call a function with each stage while the block runs."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
+def part(text: str) -> Iterator[None]:
+    """Put a text before the name of each stage while the block runs, such as "family 2 of 3"; parts may be nested."""
+    token = _part.set(f"{_part.get()}{text}: ")
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
+def stage(text: str, done: int = 0, total: int | None = None) -> None:
+    """Tell the listener, if there is one, what is done now, and how much of it."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(_part.get() + text, done, total)
+
+
+def counted(text: str, items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items, and report each of them as a stage."""
+    for number, item in enumerate(items, 1):
+        stage(f"{text} {number} of {len(items)}", number - 1, len(items))
+        yield item
+
+
+class CountedScorer:
+    """Scorer that reports each call, to count the fits of a search.
+
+    Parameters
+    ----------
+    scorer : callable
+        The scorer.
+    text : str
+        What is done.
+    total : int
+        Number of calls.
+    """
+
+    def __init__(self, scorer: Callable[..., float], text: str, total: int) -> None:
+        self._scorer, self._text, self._total, self._done = scorer, text, total, 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> float:
+        """Return the score."""
+        value = self._scorer(*args, **kwargs)
+        self._done += 1
+        stage(f"{self._text}: fit {self._done} of {self._total}", self._done, self._total)
+        return value
+
+
+# Kinds of warnings that whoever shows warnings need not show for now.
+
+
+_HUSHED: list[type[Warning]] = []
+
+
+@contextmanager
+def hushed(category: type[Warning]) -> Iterator[None]:
+    """Say that warnings of a kind are not worth showing; the filters of Python, which all threads share, are not used.
+
+    Parameters
+    ----------
+    category : type
+        The kind of warnings.
+    """
+    _HUSHED.append(category)
+    try:
+        yield
+    finally:
+        _HUSHED.remove(category)
+
+
+def is_hushed(category: type[Warning]) -> bool:
+    """Whether warnings of a kind need not be shown."""
+    return any(issubclass(category, kind) for kind in _HUSHED)

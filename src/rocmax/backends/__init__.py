@@ -1,1 +1,0 @@
-"""Optional packages, each imported in its one file."""

@@ -1,0 +1,242 @@
+"""Objectives and evaluation metrics of boosted trees, shared by the engines.
+
+The two libraries use the same two forms of a call: ``f(scores, data)`` in their own interface, with a data set that has
+``get_label`` and ``get_weight``, and ``f(y_true, scores, weight)`` in their interface for scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rocmax._support import Array, Bools
+from rocmax._validation import check_number
+from rocmax.losses import Loss, WindowPairs
+from rocmax.measures import Measure, find_measure
+
+# Objective of boosted trees on scores, labels and weights, independent of the library that grows the trees.
+
+
+# The objective of the default: pairs charged by a sigmoid, negatives beyond the first 5 % with falling weights.
+DEFAULT_LOSS = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0)
+# Sum of the curvatures in the first round of the loss, per unit of weight. It makes limits on the sum of the curvatures
+# in a leaf comparable with those of the binary objective.
+_CURVATURE = 0.1
+# Sum of the curvatures below which all pairs are in order; a larger factor would overflow if they were not later on.
+_LEAST_CURVATURE = 1e-9
+
+
+def relative_weights(weight: Array | None) -> Array | None:
+    """Return the weights divided by the mean of those above zero, so that their scale has no effect on the trees.
+
+    The limits and penalties of the engines on the sum of the curvatures in a leaf are for weights of about one: with
+    small weights, no leaf would be split.
+    """
+    if weight is None:
+        return None
+    weight = np.asarray(weight, dtype=np.float64)
+    present = weight[weight > 0]
+    return weight / present.mean() if present.size else weight
+
+
+class TreeObjective:
+    """Gradient and curvature for each round of one fit: binary log loss first, then a loss of :mod:`rocmax.losses`.
+
+    An object belongs to one fit: it counts the rounds.
+
+    Parameters
+    ----------
+    labels : ndarray of bool
+        Whether a row is positive.
+    weight : ndarray or None
+        Weights of the rows, of which only the ratios matter; None if all are equal.
+    warmup : int
+        Number of rounds of binary log loss at the start.
+    loss : Loss, default=None
+        A loss whose bound form has ``gradient_and_curvature``; None is ``DEFAULT_LOSS``.
+
+    Attributes
+    ----------
+    offset : float
+        Constant that is added to the scores for the binary log loss. If all scores are equal in the first round, it
+        raises them to the logarithm of the odds; otherwise it is 0. The scores of the model do not contain it.
+    n_rounds : int
+        Number of rounds so far.
+    """
+
+    def __init__(self, labels: Bools, weight: Array | None, warmup: int, loss: Loss | None = None) -> None:
+        weight = relative_weights(weight)
+        self._bound = (DEFAULT_LOSS if loss is None else loss).bind(labels, weight)
+        if not self._bound.has("gradient_and_curvature"):
+            raise TypeError(f"loss must have a diagonal curvature, such as WindowPairs; got {loss!r}")
+        self._sign = np.where(labels, 1.0, -1.0)
+        self._weight = None if weight is None else self._bound.weight
+        self._warmup = warmup
+        self._factor: float | None = None
+        self.offset = 0.0
+        self.n_rounds = 0
+
+    def __call__(self, scores: Array) -> tuple[Array, Array]:
+        """Return gradient and curvature of the next round, one each per row."""
+        scores = np.asarray(scores, dtype=np.float64)
+        if self.n_rounds == 0 and (scores == scores[0]).all():
+            self.offset = float(np.log(self._bound.m / self._bound.n)) - float(scores[0])
+        self.n_rounds += 1
+        if self.n_rounds <= self._warmup:
+            return self._binary(scores + self.offset)
+        gradient, curvature = self._bound.gradient_and_curvature(scores)
+        if self._factor is None:
+            total = max(float(curvature.sum()), _LEAST_CURVATURE)
+            self._factor = _CURVATURE * (self._bound.m + self._bound.n) / total
+        gradient *= self._factor
+        curvature *= self._factor
+        return gradient, curvature
+
+    def _binary(self, scores: Array) -> tuple[Array, Array]:
+        """Return gradient and second derivative of the log loss, by the formulas of LightGBM."""
+        with np.errstate(over="ignore"):
+            size = 1.0 / (1.0 + np.exp(self._sign * scores))
+        gradient, curvature = -self._sign * size, size * (1.0 - size)
+        if self._weight is not None:
+            gradient *= self._weight
+            curvature *= self._weight
+        return gradient, curvature
+
+
+# Callables for the training functions of LightGBM and XGBoost: objectives and evaluation metrics.
+
+
+class Rows(NamedTuple):
+    """Scores, labels and weights of a call; weights are None if all are 1."""
+
+    scores: Array
+    labels: Any
+    weight: Any
+
+
+def rows_of_call(first: Any, second: Any, weight: Any) -> Rows:
+    """Return scores, labels and weights from the arguments of either form of a call."""
+    if not hasattr(second, "get_label"):
+        return Rows(np.asarray(second), first, weight)
+    labels, weight = second.get_label(), second.get_weight()
+    if labels is None:
+        raise ValueError("the data set must have labels; got none")
+    # XGBoost has an empty array for no weights, LightGBM has None.
+    return Rows(np.asarray(first), labels, weight if weight is not None and len(weight) else None)
+
+
+class Objective:
+    """Objective for one fit; a copy, also one by ``copy.deepcopy`` or ``pickle``, is for another fit.
+
+    Parameters
+    ----------
+    loss : Loss or None
+        The loss after the first rounds; None is that of :class:`TreeObjective`.
+    n_warmup : int
+        Number of rounds of binary log loss.
+    check : callable, default=None
+        Function of the data set that raises ValueError for settings of the library that would be ignored.
+    """
+
+    def __init__(self, loss: Loss | None, n_warmup: int, check: Callable[[Any], None] | None = None) -> None:
+        if loss is not None and not isinstance(loss, Loss):
+            raise TypeError(f"loss must be a Loss, such as rocmax.losses.WindowPairs(), or None; got {loss!r}")
+        check_number("n_warmup", n_warmup, above=-1, integer=True)
+        self.loss, self.n_warmup, self._check = loss, n_warmup, check
+        self._reset()
+
+    def _reset(self) -> None:
+        self._labels: Any = None
+        self._weight: Any = None
+        self._first: Array | None = None
+        self._core: TreeObjective | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"loss": self.loss, "n_warmup": self.n_warmup, "_check": self._check}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[Array, Array]:
+        """Return gradient and curvature of the next round.
+
+        Parameters
+        ----------
+        scores : ndarray
+            Scores of the training rows; in the interface for scikit-learn, their labels.
+        data : Dataset or DMatrix
+            The training set; in the interface for scikit-learn, the scores.
+        sample_weight : ndarray, default=None
+            Weights of the rows, in the interface for scikit-learn.
+
+        Returns
+        -------
+        gradient, curvature : ndarray
+            One each per row.
+        """
+        if self._check is not None and hasattr(data, "get_label"):
+            self._check(data)
+        rows = rows_of_call(scores, data, sample_weight)
+        if self._core is None or self._first is None:
+            self._start(rows)
+        elif not (_same(rows.labels, self._labels) and _same(rows.weight, self._weight)):
+            raise ValueError(
+                f"an objective counts the rounds of one fit and must not be used for another; got labels or weights of "
+                f"other data ({len(rows.labels)} rows) after {self._core.n_rounds} rounds. Make a new objective for "
+                f"each fit and for each fold"
+            )
+        elif rows.scores[0] == self._first[0] and np.array_equal(rows.scores, self._first):
+            self._start(rows)  # the first round of another fit on the same rows
+        assert self._core is not None
+        return self._core(rows.scores)
+
+    def _start(self, rows: Rows) -> None:
+        if rows.scores.ndim != 1:
+            raise ValueError(f"scores must be one-dimensional, for two classes; got shape {rows.scores.shape}")
+        labels = np.asarray(rows.labels)
+        if not np.isin(labels, (0, 1)).all():
+            raise ValueError(f"labels must be 0 or 1; got values {np.unique(labels)[:5]}")
+        self._core = TreeObjective(labels.astype(bool), rows.weight, self.n_warmup, self.loss)
+        self._labels, self._weight, self._first = rows.labels, rows.weight, np.array(rows.scores)
+
+
+class Evaluation:
+    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        The measure.
+    name : str or None
+        Name for logs and records; None is that of the measure.
+    """
+
+    def __init__(self, measure: str | Measure, name: str | None) -> None:
+        self.measure = find_measure(measure)
+        if self.measure.metric.takes_labels:
+            self.measure.check_trainable()
+        self.name = self.measure.name if name is None else name
+        if not self.name or any(letter.isspace() or letter == ":" for letter in self.name):
+            raise ValueError(f"name must be a word without spaces and colons; got {name!r}")
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether higher values are better."""
+        return self.measure.metric.greater_is_better
+
+    def value(self, rows: Rows) -> float:
+        """Return the value of the measure."""
+        scores, labels = rows.scores.astype(np.float64), np.asarray(rows.labels)
+        if self.measure.metric.takes_labels:
+            weight = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+            scores = scores - self.measure.threshold(scores, labels == 1, weight)
+        return float(self.measure.score(labels, scores, sample_weight=rows.weight, pos_label=1))
+
+
+def _same(one: Any, two: Any) -> bool:
+    if one is two:
+        return True
+    return one is not None and two is not None and np.array_equal(one, two)

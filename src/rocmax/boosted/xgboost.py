@@ -1,0 +1,96 @@
+"""Objectives and evaluation metrics for XGBoost's own interface and its interface for scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
+from rocmax.losses import Loss
+from rocmax.measures import Measure
+
+__all__ = ["evaluation", "objective"]
+
+
+def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
+    """Return an objective for one fit: binary log loss in the first rounds, then a loss on the scores.
+
+    Parameters
+    ----------
+    loss : Loss, default=None
+        A loss with a diagonal curvature, such as :class:`rocmax.losses.WindowPairs`. None charges pairs by a sigmoid of
+        their difference, with a soft tail of 5 % of the negatives.
+    n_warmup : int, default=25
+        Number of rounds of binary log loss at the start, about a quarter of all rounds; 0 for none. A window from the
+        first round on would fit the negatives that happen to have the highest scores.
+
+    Returns
+    -------
+    callable
+        The parameter ``obj`` of ``xgboost.train`` and ``objective`` of ``xgboost.XGBClassifier``.
+
+    Notes
+    -----
+    Labels are 0 and 1. The objective applies the weights of the ``DMatrix``, divided by their mean; XGBoost itself does
+    not apply them to a callable. It also ignores ``scale_pos_weight``, without an error because the objective cannot
+    see it; use weights. In ``xgboost.train``, ``base_score`` is a constant in all scores, not a probability; the binary
+    rounds start at the logarithm of the odds whatever it is, and a constant does not change a ranking. Gradients and
+    curvatures of the loss are scaled by a constant, so that the curvatures have the mean 0.1 in its first round.
+
+    The objective counts rounds, so one object is for one fit: make a new one for each. ``xgboost.cv`` cannot be used,
+    because it trains several models at the same time.
+
+    Examples
+    --------
+    >>> import xgboost as xgb
+    >>> from rocmax.boosted.xgboost import evaluation, objective
+    >>> from rocmax.measures import find_measure
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(3000, weights=[0.9], random_state=0)
+    >>> data, held_out = xgb.DMatrix(X[:2000], y[:2000]), xgb.DMatrix(X[2000:], y[2000:])
+    >>> measure = evaluation(find_measure("partial_auc", max_fpr=0.05))
+    >>> found = {}
+    >>> model = xgb.train({"max_depth": 3, "disable_default_eval_metric": True}, data, 40, obj=objective(n_warmup=10),
+    ...                   custom_metric=measure, evals=[(held_out, "test")], evals_result=found, verbose_eval=False)
+    >>> sorted(found["test"])
+    ['partial_auc']
+    """
+    return Objective(loss, n_warmup)
+
+
+def evaluation(measure: str | Measure, *, name: str | None = None) -> _XGBoostEvaluation:
+    """Return an evaluation metric.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        A measure, such as ``find_measure("partial_auc", max_fpr=0.05)``, or its name.
+    name : str, default=None
+        Name in logs and records; None is the name of the measure. Two measures of one kind need different names.
+
+    Returns
+    -------
+    callable
+        The parameter ``custom_metric`` of ``xgboost.train`` and ``eval_metric`` of ``xgboost.XGBClassifier``. XGBoost
+        minimizes metrics of unknown names: for early stopping, pass ``maximize=True`` to ``xgboost.train`` or to
+        ``xgboost.callback.EarlyStopping``. Measures of decisions, such as F-beta, are computed at the best threshold
+        for the rows.
+
+    Examples
+    --------
+    >>> from rocmax.boosted.xgboost import evaluation
+    >>> evaluation("roc_auc")([0, 1, 1], [0.1, 0.4, 0.3])
+    1.0
+    """
+    return _XGBoostEvaluation(measure, name)
+
+
+class _XGBoostEvaluation(Evaluation):
+    """Evaluation metric in the form that XGBoost expects: with its name in ``xgboost.train``, else as a number."""
+
+    def __init__(self, measure: str | Measure, name: str | None) -> None:
+        super().__init__(measure, name)
+        self.__name__ = self.name
+
+    def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[str, float] | float:
+        value = self.value(rows_of_call(scores, data, sample_weight))
+        return (self.name, value) if hasattr(data, "get_label") else value

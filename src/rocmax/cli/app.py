@@ -1,0 +1,549 @@
+"""Commands and their options."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from rocmax import __version__
+from rocmax._support import render
+from rocmax.cli.screen import (
+    as_flag,
+    aside,
+    counting,
+    guarded,
+    interval,
+    measure_title,
+    note,
+    rates_text,
+    say,
+    screen,
+    show_comparison,
+    show_fit,
+    show_json,
+    show_table,
+    stages,
+    task_name,
+    working,
+)
+
+# Options of several commands: columns, and how their values are written.
+
+
+STDIN, STDOUT = Path("-"), Path("/dev/stdout")
+
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Table: .csv, .tsv, .xlsx, .parquet or .svmlight; text may be compressed. Several files with the same "
+        "columns are read as one table; - is standard input, with csv."
+    ),
+]
+Text = Annotated[list[str] | None, typer.Option("--text", help="Column to use as categories; repeatable.")]
+Number = Annotated[list[str] | None, typer.Option("--number", help="Column to use as numbers; repeatable.")]
+Date = Annotated[
+    list[str] | None,
+    typer.Option("--date", help="Column of dates to use: year, month, weekday, hour, age in days; repeatable."),
+]
+Drop = Annotated[list[str] | None, typer.Option("--drop", help="Column to ignore; repeatable.")]
+Id = Annotated[
+    list[str] | None,
+    typer.Option("--id", help="Column that identifies rows: not used, but written with predictions; repeatable."),
+]
+
+
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Maximum decompressed size of a compressed table or a model; by default 100 times its size."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a table is written and read: options of every command that reads one, with the names of the workflow.
+
+    None stands for what the model stores, what is detected, or the usual value; it is not passed on.
+    """
+
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="Field delimiter of a text table; detected by default.")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="Decimal mark of numbers in a text table: . or ,")
+    ] = None
+    thousands: Annotated[str | None, typer.Option("--thousands", help="Character between groups of digits.")] = None
+    na: Annotated[list[str] | None, typer.Option("--na", help="Value that is missing, such as ?; repeatable.")] = None
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Encoding of a text table; detected by default.")
+    ] = None
+    sheet: Annotated[str | None, typer.Option("--sheet", help="Sheet of an Excel workbook.")] = None
+    day_first: Annotated[
+        bool | None,
+        typer.Option("--day-first/--month-first", help="Order of dates that end with the year, such as 03/04/2024."),
+    ] = None
+    skip_unlabelled: Annotated[
+        bool | None,
+        typer.Option(
+            "--skip-unlabelled/--no-skip-unlabelled",
+            help="Leave out rows without a label, which are otherwise an error.",
+        ),
+    ] = None
+    zero_based: Annotated[
+        bool | None,
+        typer.Option("--zero-based/--one-based", help="Whether the features of an svmlight file are counted from 0."),
+    ] = None
+    max_bytes: MaxBytes = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, as parameters of the functions of the workflow."""
+        return {name: value for name, value in vars(self).items() if value is not None and value != []}
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `ReadingOptions`, which it gets as its parameter ``reading``."""
+    own = inspect.signature(command, eval_str=True)
+    kinds = get_type_hints(ReadingOptions, include_extras=True)
+    options = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kinds[each.name])
+        for each in fields(ReadingOptions)
+    ]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        reading = ReadingOptions(**{each.name: values.pop(each.name) for each in options})
+        command(**values, reading=reading)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in own.parameters.values():
+        added = options if parameter.name == "reading" else [parameter]
+        parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in added]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def standard_output(path: Path | None) -> Path | None:
+    """Return the path of standard output for -, and other paths unchanged."""
+    return STDOUT if path == STDIN else path
+
+
+def tables(paths: list[Path]) -> Any:
+    """Return what the workflow takes: a path, a list of paths, or the open standard input."""
+    import sys
+
+    if STDIN not in paths:
+        return paths[0] if len(paths) == 1 else paths
+    if len(paths) > 1:
+        raise typer.BadParameter("standard input (-) must be the only table")
+    return sys.stdin.buffer
+
+
+def name_of(paths: list[Path]) -> str:
+    """Return the name of a table in messages."""
+    first = "standard input" if paths[0] == STDIN else str(paths[0])
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+
+
+# Display of the plan of the columns.
+
+
+# Columns that are used and shown, of tables with many.
+MAX_SHOWN = 40
+
+
+def show_plan(plan: list[Any]) -> None:
+    """Print the plan of the columns on standard error: all that are left out, and the first of those used."""
+    used = [column for column in plan if column.used]
+    shown = [column for column in plan if not column.used or column in used[:MAX_SHOWN]]
+    if plan:
+        show_table(["column", "kind", "missing", "levels", "use"], [_row(column) for column in shown], screen)
+    if len(used) > MAX_SHOWN:
+        kinds = Counter(column.kind for column in used[MAX_SHOWN:])
+        screen.print("and " + ", ".join(f"{count:,} of kind {kind}" for kind, count in kinds.items()) + ", used")
+
+
+def _row(column: Any) -> list[str]:
+    missing, levels = ("" if value is None else f"{value:,}" for value in (column.missing, column.levels))
+    reason = render(column.reason, as_flag)
+    use = ("used" if column.used else "left out") + (f": {reason}" if reason else "")
+    return [column.name, column.kind, missing, levels, use]
+
+
+# Display of the summary of predictions.
+
+
+MAX_NAMED = 5
+
+
+def show_summary(found: Any, positive: str, out: Path | None) -> None:
+    """Print how many rows were scored and flagged, and what was unusual about their values, on standard error."""
+    share = f" ({found.positive / found.rows:.1%})" if found.rows else ""
+    place = "" if out in (None, STDOUT) else f": {out}"
+    screen.print(f"{found.rows} rows, {found.positive}{share} classified as {positive!r}{place}")
+    for kind, title in (("missing", "missing values"), ("unknown", "unknown categories")):
+        shares = sorted(found.shares[kind].items(), key=lambda entry: -entry[1])
+        if shares:
+            named = ", ".join(f"{name!r} {value:.1%}" for name, value in shares[:MAX_NAMED])
+            more = f" and {len(shares) - MAX_NAMED} more columns" if len(shares) > MAX_NAMED else ""
+            screen.print(f"{title}: {named}{more}")
+    for text in found.notes:
+        note(text)
+    for warning in found.warnings:
+        screen.print(f"Warning: {warning}")
+
+
+# Commands and their options.
+
+
+app = typer.Typer(
+    help="Train classifiers for ranking measures and choose their thresholds.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+ModelFile = Annotated[Path, typer.Argument(help="Model saved by `rocmax fit`.")]
+TargetName = Annotated[str | None, typer.Option("--target", help="Name of the column with the labels.")]
+Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
+MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
+MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
+# No `min` and `max`: the help would include the upper end, which is refused.
+MinTPR = Annotated[
+    float,
+    typer.Option(
+        help="Lower limit on the true-positive rate, at least 0 and below 1, which the threshold reaches. Without "
+        "--max-fpr, there is no limit on the false-positive rate."
+    ),
+]
+MeasureName = Annotated[
+    str | None,
+    typer.Option(
+        "--measure",
+        help="roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), "
+        "tpr_at_fpr or break_even_point.",
+    ),
+]
+Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
+Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(min=1, help="Number of threads; by default one for small tables, and OMP_NUM_THREADS if it is set."),
+]
+# Replaced by the options of ReadingOptions.
+READING = ReadingOptions()
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Scheduler of a dask cluster, such as tcp://host:8786, that fits a linear model to parquet files."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of an error.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"rocmax {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Version.")] = False,
+) -> None:
+    """Train classifiers for ranking measures and choose their thresholds."""
+
+
+@app.command()
+@guarded(prints=True)
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Output image; rocmax_demo.png by default.")] = None, seed: Seed = 0
+) -> None:
+    """Detect fraud with few false alarms, on generated card payments."""
+    from rocmax import demo as module
+
+    picture = [] if out is None else ["--out", str(out)]
+    raise typer.Exit(module.main([*picture, "--seed", str(seed)]))
+
+
+@app.command()
+@guarded("pandas", "pyarrow", "skops", prints=True)
+@reads_tables
+def fit(
+    data: Tables,
+    out: Annotated[Path, typer.Option(help="Model file to write.", callback=standard_output)],
+    target: TargetName = None,
+    positive: Positive = None,
+    max_fpr: MaxFPR = 1.0,
+    min_fpr: MinFPR = 0.0,
+    min_tpr: MinTPR = 0.0,
+    measure: MeasureName = None,
+    model: Annotated[
+        str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
+    ] = "auto",
+    tune: Tune = True,
+    confidence: Annotated[
+        float | None, typer.Option(help="Probability that the limit holds for new rows, such as 0.95.")
+    ] = None,
+    text: Text = None,
+    number: Number = None,
+    date: Date = None,
+    drop: Drop = None,
+    id: Id = None,
+    group: Group = None,
+    rate: Annotated[
+        str, typer.Option(help="With --group, what counts once in a limit on a rate: row (each row) or group.")
+    ] = "row",
+    test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
+    reading: ReadingOptions = READING,
+    seed: Seed = 0,
+    threads: Threads = None,
+    dask: Dask = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
+    from rocmax.tables import fit_table
+
+    with stages(f"reading {name_of(data)}") as show_stage:
+        fitted = fit_table(
+            tables(data),
+            target=target,
+            positive=positive,
+            max_fpr=max_fpr,
+            min_fpr=min_fpr,
+            min_tpr=min_tpr,
+            measure=measure,
+            model=model,
+            tune=tune,
+            confidence=confidence,
+            text=text or [],
+            number=number or [],
+            date=date or [],
+            drop=drop or [],
+            id=id or [],
+            group=group,
+            rate=rate,
+            test_size=test_size,
+            **reading.given(),
+            random_state=seed,
+            threads=threads,
+            dask=dask,
+            notify=note,
+            on_plan=None if json else show_plan,
+            progress=show_stage,
+        )
+        show_stage("saving the model", 0, None)
+        fitted.save(out)
+    with aside(out == STDOUT):
+        if json:
+            show_json({**fitted.facts, "out": str(out)})
+        else:
+            show_fit(fitted, out)
+
+
+@app.command()
+@guarded("pandas", "pyarrow", "skops")
+@reads_tables
+def predict(
+    model: ModelFile,
+    data: Tables,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Output file, .csv or .parquet; by default csv on standard output.", callback=standard_output
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="Column to write with the predictions; repeatable.")
+    ] = None,
+    keep_all: Annotated[bool, typer.Option("--keep-all", help="Write all columns with the predictions.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Write the calibrated probability of the positive class.")
+    ] = False,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="Put ' before text that a spreadsheet would interpret as a formula."),
+    ] = False,
+    reading: ReadingOptions = READING,
+    verbose: Verbose = False,
+) -> None:
+    """Write a score and a label for each row, for files of any size."""
+    from rocmax.tables import load_model, write_predictions
+
+    fitted = load_model(model, max_bytes=reading.max_bytes)
+    with counting("rows scored") as advance:
+        found = write_predictions(
+            fitted,
+            tables(data),
+            sys.stdout.buffer if out is None else out,
+            keep=keep or [],
+            keep_all=keep_all,
+            proba=proba,
+            escape_formulas=escape_formulas,
+            **reading.given(),
+            progress=advance,
+        )
+    show_summary(found, fitted.positive, out)
+
+
+@app.command()
+@guarded("pandas", "pyarrow", "skops", prints=True)
+@reads_tables
+def evaluate(
+    model: ModelFile,
+    data: Tables,
+    target: TargetName = None,
+    reading: ReadingOptions = READING,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Evaluate a model on labeled rows."""
+    from rocmax import tables as workflow
+
+    with working("scoring"):
+        fitted = workflow.load_model(model, max_bytes=reading.max_bytes)
+        found = workflow.evaluate(fitted, tables(data), target=target, **reading.given())
+    result = found.to_dict()
+    for line in found.notes:
+        note(line)
+    if json:
+        show_json(result)
+        return
+    rows = result["rows"]
+    counts = f"{rows['positive']} of class {result['positive']!r} (positive), {rows['negative']} others"
+    say(f"{result['model']} on {name_of(data)}: {counts}")
+    if result["groups"] is not None:
+        say(f"the intervals are for {result['groups']} independent groups")
+    show_table(
+        ["measure", "value", "95 % interval"],
+        [
+            [measure_title(name, value), f"{value['value']:.4f}", interval(value)]
+            for name, value in result["measures"].items()
+        ],
+    )
+    at = result["threshold"]
+    precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
+    limits = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
+    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}")
+
+
+@app.command()
+@guarded("pandas", "pyarrow", prints=True)
+@reads_tables
+def compare(
+    data: Tables,
+    target: TargetName = None,
+    positive: Positive = None,
+    max_fpr: MaxFPR = 1.0,
+    min_fpr: MinFPR = 0.0,
+    min_tpr: MinTPR = 0.0,
+    measure: MeasureName = None,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Names as in fit, separated by commas; by default linear, additive, boosted and logistic."),
+    ] = None,
+    tune: Tune = True,
+    out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,
+    splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
+    jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
+    threads: Threads = None,
+    resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
+    text: Text = None,
+    number: Number = None,
+    date: Date = None,
+    drop: Drop = None,
+    id: Id = None,
+    group: Group = None,
+    reading: ReadingOptions = READING,
+    seed: Seed = 0,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare models on the same random splits, each fitted as by `rocmax fit`."""
+    from rocmax.tables import compare_models
+
+    names = None if models is None else [name.strip() for name in models.split(",")]
+    total = None if names is None else len(names) * splits
+    with counting("fits", total, None if names is None else partial(task_name, len(names), splits)) as advance:
+        found = compare_models(
+            tables(data),
+            models=names,
+            target=target,
+            positive=positive,
+            max_fpr=max_fpr,
+            min_fpr=min_fpr,
+            min_tpr=min_tpr,
+            measure=measure,
+            tune=tune,
+            text=text or [],
+            number=number or [],
+            date=date or [],
+            drop=drop or [],
+            id=id or [],
+            group=group,
+            n_splits=splits,
+            n_jobs=jobs,
+            threads=threads,
+            store=resume,
+            **reading.given(),
+            random_state=seed,
+            notify=note,
+            on_plan=None if json else show_plan,
+            progress=advance,
+        )
+    if out is not None:
+        found.save(out)
+    if json:
+        show_json({"columns": [c.to_dict() for c in found.columns], "models": found.to_dict()})
+        return
+    show_comparison(found, splits, tune)
+
+
+@app.command()
+@guarded("pandas", "pyarrow", "skops", "jinja2")
+@reads_tables
+def report(
+    files: Annotated[list[Path], typer.Argument(help="One or more models, followed by the labeled table.")],
+    out: Annotated[Path, typer.Option(help="HTML page to write.")],
+    target: TargetName = None,
+    segment: Annotated[str | None, typer.Option(help="Column by whose values the results are also given.")] = None,
+    reading: ReadingOptions = READING,
+    verbose: Verbose = False,
+) -> None:
+    """Write an HTML report of models on a labeled table."""
+    from rocmax.tables import load_model, write_report
+
+    if len(files) < 2:
+        raise typer.BadParameter("pass one or more model files, followed by the table")
+    with working("scoring"):
+        models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
+        write_report(models, files[-1], out, target=target, segment=segment, **reading.given(), notify=note)
+    screen.print(f"report: {out}")
+
+
+@app.command()
+@guarded("onnx", "skops")
+def export(
+    model: ModelFile,
+    out: Annotated[Path, typer.Argument(help="ONNX file to write.")],
+    max_bytes: MaxBytes = None,
+    verbose: Verbose = False,
+) -> None:
+    """Export a model with its preprocessing to ONNX."""
+    from rocmax.tables.onnx import export_file
+
+    export_file(model, out, max_bytes=max_bytes)
+    screen.print(f"exported: {out}")

@@ -1,0 +1,396 @@
+"""What the command line prints: tables, results, warnings, errors and progress."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import math
+import os
+import re
+import shlex
+import stat
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
+from itertools import combinations
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rocmax._files import check_not_input, check_output, error_text, same_file
+from rocmax._support import Caution, Parameter, ParameterError, is_hushed, need, render
+
+# Output to the user: messages and progress on standard error, results on standard output.
+
+
+# Characters in names of files and columns that a terminal would obey instead of showing them: controls, except for line
+# breaks and tabs, and those that change the direction of text.
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text in which the characters that a terminal would obey are written as escapes, such as \x1b."""
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Screen(Console):
+    """Console that shows what names contain, and does not obey it."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects; text is made visible."""
+        super().print(*(visible(each) if isinstance(each, str) else each for each in objects), **options)
+
+
+screen = _Screen(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a line of the result."""
+    sys.stdout.write(visible(text) + "\n")
+
+
+def show_json(value: Any) -> None:
+    """Print the result as JSON."""
+    say(json.dumps(value, indent=2))
+
+
+@contextmanager
+def aside(on: bool) -> Iterator[None]:
+    """Print results on standard error while the block runs, because standard output has the content of a file."""
+    if not on:
+        yield
+        return
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def show_table(columns: list[str], rows: list[list[str]], console: Console | None = None) -> None:
+    """Print a table, with borders on a terminal and without in a pipe; on standard output if no console is given."""
+    terminal = sys.stdout.isatty() if console is None else console.is_terminal
+    out = console or Console(highlight=False, markup=False)
+    table = Table(*map(visible, columns), box=None if not terminal else Table().box, pad_edge=False)
+    for row in rows:
+        table.add_row(*(visible(cell).replace("\n", "\\n") for cell in row))
+    out.print(table, width=None if terminal else 200, crop=False)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show a status on a terminal while the block runs."""
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(visible(text)):
+        yield
+
+
+@contextmanager
+def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a function that shows what is done, with a bar and the time, on a terminal only."""
+    if not screen.is_terminal:
+        yield lambda text, done, total: None
+        return
+    with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task(visible(text), total=None)
+        yield lambda text, done, total: bar.update(task, description=visible(text), completed=done, total=total)
+
+
+@contextmanager
+def counting(
+    text: str, total: int | None = None, named: Callable[[int], str] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances a progress bar, which is shown on a terminal only.
+
+    Parameters
+    ----------
+    text : str
+        What is counted.
+    total : int or None, default=None
+        Total, if it is known.
+    named : callable or None, default=None
+        Function that describes what comes after a count.
+    """
+    if not screen.is_terminal:
+        yield lambda count: None
+        return
+    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+        task = bar.add_task(text if named is None else f"{text}: {named(0)}", total=total)
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            if named is not None:
+                bar.update(task, description=f"{text}: {named(int(bar.tasks[0].completed))}")
+
+        yield advance
+
+
+def _bar(*more: Any) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
+    return Progress(*columns, console=screen, transient=True, refresh_per_second=4)
+
+
+def task_name(models: int, splits: int, done: int) -> str:
+    """Return which fit of a comparison comes after a number of fits."""
+    if done >= models * splits:
+        return "done"
+    return f"model {done % models + 1} of {models}, split {done // models + 1} of {splits}"
+
+
+# Display of the results of fits and comparisons.
+
+
+def show_fit(fitted: Any, out: Path) -> None:
+    """Print the result of a fit."""
+    from rocmax.tables.tune import tuning_text
+
+    facts, result = fitted.facts, fitted.held_out
+    rows, classes = facts["rows"], facts["classes"]
+    say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
+    say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    if facts["families"] is not None:
+        _show_families(facts["families"], measure_title(facts["measure"], result))
+    say(tuning_text(facts["tuning"]))
+    value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
+    groups = facts.get("held_out_groups")
+    where = "the held-out rows" if groups is None else f"the held-out rows of {groups} groups"
+    say(f"{measure_title(facts['measure'], result)}: {value}, on {where}")
+    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
+        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
+        if facts["min_tpr"] > 0:
+            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
+        # Which rate it is matters only if there are groups.
+        limit += "" if groups is None else " among all rows" if facts["rate"] == "row" else " in the mean over groups"
+        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        kept += " for independent groups" if kept and groups is not None else ""
+        rates = rates_text(facts["at_threshold"], facts["max_fpr"], facts["min_tpr"])
+        say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
+    say(f"model: {out}")
+
+
+def _show_families(found: dict[str, Any], measure: str) -> None:
+    from rocmax.tables.tune import family_rows
+
+    say(f"families: {measure} {family_rows(found)}")
+    columns = ["family", "rows", "mean", "standard error", "difference to the best", "its standard error"]
+    columns += ["seconds", ""]
+    show_table(columns, [_family_row(row) for row in found["table"]])
+
+
+def _family_row(row: dict[str, Any]) -> list[str]:
+    errors = ["-" if row[name] is None else f"{row[name]:.4f}" for name in ("standard_error", "difference_error")]
+    best = row["difference"] == 0
+    return [
+        row["family"],
+        f"{row['rows']:,}",
+        f"{row['mean']:.4f}",
+        errors[0],
+        "best" if best else f"{row['difference']:+.4f}",
+        "-" if best else errors[1],
+        f"{row['seconds']:.2f}",
+        "chosen" if row["chosen"] else "",
+    ]
+
+
+def show_comparison(found: Any, splits: int, tune: bool) -> None:
+    """Print the result of a comparison."""
+    how = "each model tuned on the training rows" if tune else "no model tuned"
+    say(f"{found.title} of class {found.positive!r}, {splits} splits, {how}")
+    show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
+
+
+def _comparison_rows(table: Any) -> list[list[str]]:
+    return [
+        [
+            str(name),
+            f"{row['mean']:.4f}",
+            f"{row['standard_error']:.4f}",
+            "best" if math.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
+            f"{row['seconds']:.2f}",
+        ]
+        for name, row in table.iterrows()
+    ]
+
+
+def measure_title(name: str, value: dict[str, Any]) -> str:
+    """Return the title of a measure, with its range of false-positive rates."""
+    from rocmax.measures import pick_measure
+
+    return pick_measure(name, value).title
+
+
+def rates_text(rates: dict[str, Any], max_fpr: float, min_tpr: float) -> str:
+    """Return the rates at a threshold as text, with their limits; a limit of 1 or 0 is none."""
+    limit = f" (limit {max_fpr:g})" if max_fpr < 1 else ""
+    floor = f" (at least {min_tpr:g})" if min_tpr > 0 else ""
+    return f"TPR {rates['tpr']:.4f}{floor}, FPR {rates['fpr']:.4f}{limit}"
+
+
+def interval(value: dict[str, Any]) -> str:
+    """Return a confidence interval as text; without limits if all resamples agree, which is no certainty."""
+    if value["high"] - value["low"] < 1e-9:
+        return "unknown: too few rows differ"
+    return f"[{value['low']:.4f}, {value['high']:.4f}]"
+
+
+# Display of the warnings of a command: each text once, on one line.
+
+
+@contextmanager
+def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
+    """Call ``show`` once with the text of each warning; for commands, which do not share the process."""
+    seen: set[str] = set()
+
+    def note(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        text = str(message)
+        if text not in seen and not is_hushed(category):
+            seen.add(text)
+            show(text)
+
+    with warnings.catch_warnings():
+        # With its default filter, Python would count a suppressed warning as shown.
+        warnings.simplefilter("always", UserWarning, append=True)
+        warnings.showwarning = note
+        yield
+
+
+# Checks before a command runs, and the display of its errors.
+
+
+# Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
+USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
+# Options for output files; every other path of a command is an input.
+OUTPUTS = {"out": "--out", "resume": "--resume"}
+# Parameters of the workflow whose flags have other names; None if there is no flag.
+FLAGS = {"n_jobs": "--jobs", "n_splits": "--splits", "random_state": "--seed", "store": "--resume", "types": None}
+# Options of the command that runs.
+running_flags: ContextVar[set[str]] = ContextVar("running_flags")
+# Flags for parameters that are False.
+NEGATED = {"day_first": "--month-first"}
+
+
+def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code.
+
+    Parameters
+    ----------
+    *packages : str
+        Optional packages that the command imports.
+    prints : bool, default=False
+        Whether the command always writes to standard output; otherwise, it does so only without ``--out``.
+
+    Returns
+    -------
+    callable
+        Decorator. The exit codes are 1 for invalid data and files, and 2 for invalid options, as in typer.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        flags = _flags(command)
+
+        @functools.wraps(command)
+        def run(*args: Any, **options: Any) -> None:
+            running_flags.set(flags)
+            try:
+                with warnings_shown(lambda text: screen.print(f"Warning: {text}")):
+                    _import(packages)
+                    _check_files(options, prints)
+                    command(*args, **options)
+            except BrokenPipeError:
+                raise
+            except ParameterError as error:
+                raise typer.BadParameter(visible(render(error, as_flag))) from None
+            except USER_ERRORS as error:
+                if options.get("verbose"):
+                    traceback.print_exc()
+                text = error_text(error) if isinstance(error, OSError) else render(error, as_flag)
+                screen.print(f"Error: {text}")
+                raise typer.Exit(1) from None
+
+        return run
+
+    return decorate
+
+
+def _import(packages: tuple[str, ...]) -> None:
+    """Import what a command needs, which takes seconds, with a status on a terminal; name a package that is missing."""
+    with working("starting"):
+        for package in packages:
+            need(package)
+        if "pandas" in packages:
+            importlib.import_module("rocmax.tables")
+
+
+def as_flag(parameter: Parameter) -> str | None:
+    """Return a parameter of the workflow as a flag of the running command; None if the command has no such flag."""
+    flag = FLAGS.get(parameter.name, _flag(parameter.name))
+    if parameter.value is False:
+        flag = NEGATED[parameter.name]
+    if flag is None or flag not in running_flags.get():
+        return None
+    if parameter.value in (None, ..., True, False):
+        return flag
+    values = parameter.value if isinstance(parameter.value, list) else [parameter.value]
+    return " ".join(f"{flag} {shlex.quote(str(value))}" for value in values)
+
+
+def _flags(command: Callable[..., None]) -> set[str]:
+    """Return the options of a command, as they are typed."""
+    flags: set[str] = set()
+    for name, kind in get_type_hints(command, include_extras=True).items():
+        for option in getattr(kind, "__metadata__", ()):
+            if isinstance(option, typer.models.OptionInfo):
+                # In an annotation, the first name is where the default would be.
+                texts = [text for text in (option.default, *(option.param_decls or ())) if isinstance(text, str)]
+                flags |= {flag for text in texts or [_flag(name)] for flag in text.split("/")}
+    return flags
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def note(text: str) -> None:
+    """Print a note of the workflow, or a warning if it is one."""
+    screen.print(f"{'Warning' if isinstance(text, Caution) else 'Note'}: {render(text, as_flag)}")
+
+
+def _check_files(options: dict[str, Any], prints: bool) -> None:
+    """Raise an error if an output file is also an input, is written twice, or cannot be written."""
+    outputs = [(OUTPUTS[name], path) for name, path in options.items() if name in OUTPUTS and path is not None]
+    inputs = list(_paths(value for name, value in options.items() if name not in OUTPUTS))
+    if prints or (not outputs and "out" in options):
+        _check_stdout(inputs)
+    for _, path in outputs:
+        check_not_input(path, inputs)
+        check_output(path)
+    for (first, path), (second, other) in combinations(outputs, 2):
+        if same_file(path, other):
+            raise ValueError(f"{first} and {second} must be different files; got {other} for both")
+
+
+def _paths(values: Iterator[Any]) -> Iterator[Path]:
+    for value in values:
+        if isinstance(value, Path):
+            yield value
+        elif isinstance(value, list):
+            yield from _paths(iter(value))
+
+
+def _check_stdout(inputs: list[Path]) -> None:
+    if sys.stdout is None:
+        raise ValueError("standard output must be open; redirect it to a file or to /dev/null")
+    try:
+        out = os.fstat(sys.stdout.fileno())
+    except OSError:  # not an operating-system file, as in tests and notebooks
+        return
+    for path in inputs:
+        if stat.S_ISREG(out.st_mode) and path.exists() and os.path.samestat(out, path.stat()):
+            raise ValueError(f"standard output must not be redirected to the input {path}; redirect it to another file")

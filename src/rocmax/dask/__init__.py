@@ -1,0 +1,24 @@
+"""Fits and measures on dask collections, on any ``dask.distributed`` cluster.
+
+Each worker keeps its own rows, labels and scores. The driver holds the weights, the cuts and histograms of scores, so
+its memory and the bytes that cross the network in a round do not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+from rocmax._support import set_public_module
+from rocmax.dask.estimators import DaskAUCClassifier, DaskPartialAUCClassifier, partial_fit
+from rocmax.dask.metrics import Estimate, fpr_at_tpr, partial_auc_score, roc_auc_score, tpr_at_fpr
+
+__all__ = [
+    "DaskAUCClassifier",
+    "DaskPartialAUCClassifier",
+    "Estimate",
+    "fpr_at_tpr",
+    "partial_auc_score",
+    "partial_fit",
+    "roc_auc_score",
+    "tpr_at_fpr",
+]
+
+set_public_module("rocmax.dask", globals(), __all__)

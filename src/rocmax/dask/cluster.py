@@ -1,0 +1,1022 @@
+"""Rows of dask collections on the workers of a cluster, and the calls to them; lost ones are made again.
+
+A shard belongs to the partitions that it was made of, which are results of dask tasks. The worker drops it with them:
+when the driver releases the partitions, and when the scheduler notices that the driver is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from rocmax._support import need
+from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_number, extreme_weights
+from rocmax.data import DataError
+from rocmax.data.store import MemoryRows, checksum
+from rocmax.sharded.shard import Part, Recipe, Shard
+
+# Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen.
+
+
+# Seconds between two checks whether the workers of a pending call are still there.
+_CHECK = 1.0
+# Seconds for which an answer of the scheduler is awaited.
+_PATIENCE = 30.0
+# Seconds that the nanny of a frozen worker has to end it.
+_END = 10.0
+# Smallest number of seconds without a heartbeat after which a worker is given up, and the addition for each worker: the
+# more workers there are, the longer is the interval between heartbeats.
+_SHORTEST_SILENCE, _PER_WORKER = 10.0, 0.05
+# What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
+_IMPORT = "import rocmax.dask.cluster"
+
+
+class Cluster:
+    """Workers of a cluster.
+
+    Functions are called with ``Client.run``: a call does not become a task, so that it takes a few milliseconds, and
+    an answer is either returned or known to be lost.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    timeout : float
+        Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a
+        worker without heartbeats is given up.
+    advice : str, default=""
+        What else a user can do without workers; the end of the error.
+    """
+
+    def __init__(self, client: Any, timeout: float, advice: str = "") -> None:
+        if client.asynchronous:
+            raise ValueError("client must be a synchronous distributed.Client; got one with asynchronous=True")
+        if client.status in ("closing", "closed"):
+            raise ValueError("client must be connected to a scheduler; got one that is closed")
+        self.client, self.timeout, self._advice = client, timeout, advice
+        self._heartbeats, self._given_up = Heartbeats(), list[str]()
+
+    def workers(self) -> list[str]:
+        """Return the addresses of the workers; wait if there is none."""
+        patience = Patience(self.timeout, _no_worker(self.timeout, self._given_up) + self._advice)
+        while not (found := self.listed()):
+            patience.check(False)
+            time.sleep(0.1)
+        return sorted(found)
+
+    def listed(self) -> set[str]:
+        """Return the addresses of the workers that the scheduler knows."""
+        return set(self._scheduler("ncores"))
+
+    def locate(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the worker that holds the result of a task, for each of some tasks that have one."""
+        found = self._scheduler("who_has", keys=list(keys))
+        return {key: min(workers) for key, workers in found.items() if workers}
+
+    def working(self) -> bool:
+        """Return whether some worker has tasks and is not paused."""
+        status = {address: worker["status"] for address, worker in self._scheduler("identity")["workers"].items()}
+        return any(
+            tasks and status.get(address) == "running" for address, tasks in self._scheduler("processing").items()
+        )
+
+    def broadcast(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> dict[str, Any]:
+        """Call a function on several workers; return the answers of those that are not lost."""
+        return self._answers([(self._start(function, args, workers), workers)])
+
+    def each(self, function: Callable[..., Any], args: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
+        """Call a function with other arguments on each worker; return the answers of those that are not lost."""
+        return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
+
+    def gather(self, futures: list[Any]) -> Any:
+        """Wait for tasks, and return their results or raise the error of one of them."""
+        patience = Patience(self.timeout, no_progress("run the tasks", self.timeout))
+        call = self.client.gather(futures, asynchronous=True)
+        pending = asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
+        try:
+            while not wait([pending], timeout=_CHECK).done:
+                self.give_up_frozen()
+                self.workers()
+                patience.check(all(future.done() for future in futures) or self.working())
+            return pending.result()
+        finally:
+            pending.cancel()
+
+    def check_packages(self, workers: Iterable[str]) -> None:
+        """Raise ImportError if a worker does not have this package, or a package that it needs."""
+        workers = list(workers)
+        for worker, answer in self._received([(self._start(exec, (_IMPORT, {}), workers), workers)]).items():
+            if isinstance(answer, ImportError):
+                raise ImportError(
+                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
+                    "rocmax[dask] on all workers"
+                ) from answer
+
+    def give_up_frozen(self) -> None:
+        """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
+
+        Such a process is stopped, or its machine is not reachable. Until it is removed, the scheduler waits for it.
+        """
+        if not self._heartbeats.due():
+            return
+        workers = self._scheduler("identity", n_workers=-1)["workers"]
+        limit = max(self.timeout, _SHORTEST_SILENCE + _PER_WORKER * len(workers))
+        frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
+        if not frozen:
+            return
+        self._given_up += frozen
+        warnings.warn(
+            f"no heartbeat for {limit:g} s from the worker{'s' if len(frozen) > 1 else ''} {', '.join(frozen)}: the "
+            "others go on without, and load the partitions again. If a worker is only busy, raise timeout",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        self._scheduler(
+            "restart_workers",
+            workers=frozen,
+            timeout=_END,
+            wait_for_workers=False,
+            on_error="return",
+            stimulus_id="rocmax-frozen-worker",
+        )
+
+    def _start(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> Future[dict[str, Any]]:
+        call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
+        return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
+
+    def _answers(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
+        found = self._received(pending)
+        for worker, answer in found.items():
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
+        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
+
+    def _received(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
+        """Return the answers to calls, including errors, of the workers that are not gone."""
+        found: dict[str, Any] = {}
+        try:
+            for future, workers in pending:
+                found |= self._wait(future, workers)
+        finally:
+            for future, _ in pending:
+                future.cancel()
+        return found
+
+    def _wait(self, future: Future[dict[str, Any]], workers: list[str]) -> dict[str, Any]:
+        """Return the answers to a call, or none if a worker is gone and the scheduler still tries to connect to it."""
+        while True:
+            try:
+                return future.result(timeout=_CHECK)
+            except OSError as error:
+                if future.done():
+                    raise self._no_scheduler() from error
+                self.give_up_frozen()
+                if not self.listed().issuperset(workers):
+                    return {}
+
+    def _scheduler(self, operation: str, **arguments: Any) -> Any:
+        method = getattr(self.client.scheduler, operation)
+        try:
+            return self.client.sync(method, callback_timeout=_PATIENCE, **arguments)
+        except OSError as error:
+            raise self._no_scheduler() from error
+
+    def _no_scheduler(self) -> RuntimeError:
+        return RuntimeError(
+            f"the scheduler must be reachable; {self.client.scheduler.address} does not answer{self._advice}"
+        )
+
+
+class Patience:
+    """Limit on the time for which something is not as it should be.
+
+    Parameters
+    ----------
+    seconds : float
+        The limit.
+    message : str
+        Message of the error.
+    """
+
+    def __init__(self, seconds: float, message: str) -> None:
+        self._seconds, self._message = seconds, message
+        self._fine = time.monotonic()
+
+    def check(self, fine: bool) -> None:
+        """Raise RuntimeError if the last call with True is too long ago."""
+        now = time.monotonic()
+        if fine:
+            self._fine = now
+        elif now - self._fine > self._seconds:
+            raise RuntimeError(self._message)
+
+
+class Heartbeats:
+    """Time for which each worker has not sent a heartbeat, while the driver waited."""
+
+    def __init__(self) -> None:
+        self._checked = -np.inf
+        self._last: dict[str, float] = {}
+        self._silence: dict[str, float] = {}
+
+    def due(self) -> bool:
+        """Return whether the last check is long enough ago."""
+        return time.monotonic() - self._checked >= _CHECK
+
+    def silent(self, last_seen: dict[str, float], limit: float) -> list[str]:
+        """Return the workers without a new heartbeat for more than ``limit`` seconds.
+
+        Parameters
+        ----------
+        last_seen : dict
+            Times of the last heartbeats, by the clock of the scheduler. They are only compared with each other.
+        limit : float
+            The limit in seconds.
+        """
+        now = time.monotonic()
+        # Not more than some checks: while the driver or the scheduler is stopped, no heartbeat is received.
+        passed, self._checked = min(now - self._checked, 2 * _CHECK), now
+        self._silence = {
+            worker: self._silence.get(worker, 0.0) + passed if self._last.get(worker) == seen else 0.0
+            for worker, seen in last_seen.items()
+        }
+        self._last = last_seen
+        return [worker for worker, seconds in self._silence.items() if seconds > limit]
+
+
+def _no_worker(seconds: float, given_up: list[str]) -> str:
+    lost = f", after {', '.join(given_up)} had stopped to send heartbeats" if given_up else ""
+    return (
+        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise timeout"
+    )
+
+
+def no_progress(work: str, seconds: float) -> str:
+    """Return the message if no worker runs a task for some time."""
+    return (
+        f"workers must {work}; got no worker with a running task for {seconds:g} s. Workers are paused if "
+        "their memory is not sufficient: add workers or memory"
+    )
+
+
+def raise_error(number: int, future: Any) -> None:
+    """Raise the error of a task that loads a partition, if there is one."""
+    if future.status == "cancelled":
+        raise DataError(
+            f"partition {number} cannot be read again: its data were in the memory of a worker that was lost. Pass a "
+            "collection that reads its partitions from files"
+        )
+    if future.status != "error":
+        return
+    error = future.exception()
+    if isinstance(error, DataError):
+        raise error
+    raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
+
+
+# Delayed functions on partitions: on a cluster, or without one.
+
+
+# Number of results that one task combines, so that the driver receives one.
+_FAN_IN = 16
+
+
+class Tasks:
+    """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time.
+
+    Parameters
+    ----------
+    timeout : float
+        Seconds for which workers are awaited, as in :class:`~rocmax.dask.cluster.Cluster`.
+    client : distributed.Client, default=None
+        Client of the cluster. None takes the one that ``dask.compute`` would use; without any, tasks run on the
+        scheduler of ``dask.config``.
+    """
+
+    def __init__(self, timeout: float, client: Any = None) -> None:
+        check_number("timeout", timeout, above=0.0)
+        client = _current_client() if client is None else client
+        self._cluster = None if client is None else Cluster(client, timeout)
+        if self._cluster is not None:
+            self._cluster.check_packages(self._cluster.workers())
+
+    def compute(self, values: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
+        """Return the values of dask collections.
+
+        Parameters
+        ----------
+        values : sequence of dask collections
+            What to compute.
+        parts : sequence of Delayed
+            Partitions from which it is computed. If that fails, the error names the first one that cannot be read.
+        """
+        if self._cluster is None:
+            return self._named(lambda: list(need("dask").compute(*values)), parts)
+        futures = self._cluster.client.compute(list(values))
+        try:
+            found: list[Any] = self._cluster.gather(futures)
+        except DataError:
+            raise
+        except Exception:
+            if any(future.status in ("error", "cancelled") for future in futures):
+                self._check(parts)
+            raise
+        return found
+
+    def persist(self, parts: Sequence[Any]) -> list[Any]:
+        """Return delayed partitions that are loaded once and kept in memory, as long as the result exists."""
+        if self._cluster is None:
+            return self._named(lambda: list(need("dask").persist(*parts)), parts)
+        return list(self._cluster.client.persist(list(parts)))
+
+    def reduce(
+        self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], parts: Sequence[Any], *args: Any
+    ) -> Any:
+        """Return the value of a function for all partitions together.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a partition and ``args``.
+        combine : callable
+            Function that makes one value of a list of values.
+        parts : sequence of Delayed
+            The partitions.
+        *args : object
+            Arguments, which are sent once.
+        """
+        delayed = need("dask").delayed
+        shared = [delayed(arg, traverse=False) for arg in args]
+        values = [delayed(function)(part, *shared) for part in parts]
+        while len(values) > 1:
+            values = [delayed(combine)(values[i : i + _FAN_IN]) for i in range(0, len(values), _FAN_IN)]
+        return self.compute(values, parts)[0]
+
+    def _named(self, call: Callable[[], list[Any]], parts: Sequence[Any]) -> list[Any]:
+        try:
+            return call()
+        except DataError:
+            raise
+        except Exception:
+            self._check(parts)
+            raise
+
+    def _check(self, parts: Sequence[Any]) -> None:
+        """Raise DataError for the first partition that cannot be read, if there is one."""
+        touched = [need("dask").delayed(_touch)(part) for part in parts]
+        if self._cluster is None:
+            for number, value in enumerate(touched):
+                try:
+                    value.compute()
+                except Exception as error:
+                    raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
+            return
+        for number, future in enumerate(self._cluster.client.compute(touched)):
+            try:
+                self._cluster.gather([future])
+            except Exception:
+                raise_error(number, future)
+                raise
+
+
+def _current_client() -> Any:
+    """Return the client that ``dask.compute`` would use, if any."""
+    get = need("dask").base.get_scheduler()
+    client = getattr(get, "__self__", None)
+    return client if hasattr(client, "scheduler") else None
+
+
+def _touch(part: Any) -> None:
+    """Depend on a partition."""
+
+
+# Partitions of dask collections: how they are divided, loaded on a worker and checked there.
+
+
+# Types of labels, by the kind of their array.
+_TYPES = dict.fromkeys("biuf", "numbers") | {"U": "text", "T": "text", "S": "bytes"}
+
+
+class LoadedPart:
+    """Rows, labels and weights of a partition, in the memory of a worker.
+
+    Parameters
+    ----------
+    number : int
+        Number of the partition.
+    X : ndarray or CSR matrix
+        The rows.
+    y : ndarray
+        The labels.
+    weight : ndarray, default=None
+        The weights; None if all are 1.
+    names : list, default=None
+        Names of the columns of a frame.
+
+    Attributes
+    ----------
+    checksum : int
+        Checksum of rows, labels and weights.
+    """
+
+    def __init__(
+        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[Any] | None
+    ) -> None:
+        self.number, self.X, self.y, self.weight, self.names = number, X, y, weight, names
+        rows = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        self.checksum = checksum(*rows, y, weight)
+        # The shard that a worker made of this partition and others: it lives as long as one of them.
+        self.shard: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "shard": None}
+
+
+def split(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
+    """Return one delayed :class:`LoadedPart` per partition of dask collections; parameters as in :func:`pieces`."""
+    return [load(number, piece) for number, piece in enumerate(pieces(X, y, sample_weight))]
+
+
+def load(number: int, piece: tuple[Any, Any, Any], worker: str | None = None) -> Any:
+    """Return a delayed :class:`LoadedPart`, with a new name in each call, to be kept by a given worker if possible."""
+    dask = need("dask")
+    where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+    with dask.annotate(**where):
+        return dask.delayed(load_part, pure=False)(number, *piece)
+
+
+def pieces(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+    """Return delayed rows, labels and weights of each partition of dask collections.
+
+    Parameters
+    ----------
+    X : dask Array or DataFrame
+        Rows. An array may have unknown chunk sizes and sparse chunks.
+    y : dask Array or Series
+        Labels, with the partitions of ``X``.
+    sample_weight : dask Array or Series, default=None
+        Weights, with the partitions of ``X``.
+    """
+    return _aligned(("X", X, 2), ("y", y, 1), ("sample_weight", sample_weight, 1))
+
+
+def score_pieces(y_true: Any, y_score: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
+    """Return delayed scores, labels and weights of each partition of dask Arrays or Series."""
+    return _aligned(("y_score", y_score, 1), ("y_true", y_true, 1), ("sample_weight", sample_weight, 1))
+
+
+def warn_if_lost(client: Any, *collections: Any) -> None:
+    """Warn if some partitions cannot be read again after the loss of a worker.
+
+    Persisted partitions are computed again after the loss of a worker. Scattered data are lost with their worker.
+    """
+    futures_of = need("distributed").client.futures_of
+    held = [future for collection in collections if collection is not None for future in futures_of(collection)]
+    if held and client.run_on_scheduler(_scattered, [future.key for future in held]):
+        warnings.warn(
+            "some partitions exist only in the memory of workers (scattered data) and cannot be read again: if such a "
+            "worker is lost, the fit fails. Pass a collection that reads its partitions from files to avoid this",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _scattered(keys: list[Any], dask_scheduler: Any = None) -> bool:
+    """Return whether some keys, or keys from which they are computed, have no task that computes them."""
+    seen: set[Any] = set()
+    stack = [dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks]
+    while stack:
+        task = stack.pop()
+        if task.run_spec is None:
+            return True
+        if task.key not in seen:
+            seen.add(task.key)
+            stack.extend(task.dependencies)
+    return False
+
+
+def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
+    """Check a partition and convert it to arrays; errors name the partition."""
+    names = None
+    if hasattr(X, "iloc"):
+        names, X = list(X.columns), _frame(number, X)
+    elif sparse.issparse(X):
+        X = canonical_csr(X)
+    else:
+        X = np.asarray(X.todense() if hasattr(X, "todense") else X)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise DataError(
+            f"partition {number}: X must be two-dimensional and numeric; got {X.ndim} dimensions, {X.dtype}"
+        )
+    labels = checked_labels(number, "y", y, X.shape[0])
+    return LoadedPart(number, X, labels, checked_weight(number, weight, labels.size), names)
+
+
+def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
+    """Return the labels of a partition; raise DataError if one is missing, or if they cannot be compared."""
+    labels = np.asarray(y)
+    if labels.shape != (n_rows,):
+        raise DataError(f"partition {number}: {name} must have one label for each of {n_rows} rows; got {labels.shape}")
+    missing = int(y.isna().sum()) if hasattr(y, "isna") else _count_missing(labels)
+    if missing:
+        raise DataError(f"partition {number}: {name} must have a label in each row; got {missing} missing")
+    kinds = _kinds(labels)
+    if len(kinds) > 1:
+        raise DataError(f"partition {number}: {name} must have labels of one type; got {' and '.join(kinds)}")
+    return labels
+
+
+def checked_weight(number: int, weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return the weights of a partition, if any; raise DataError if they are not weights."""
+    if weight is None:
+        return None
+    required = f"partition {number}: sample_weight must be one finite number >= 0 for each row"
+    try:
+        found: NDArray[np.float64] = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{required}; got {np.asarray(weight).dtype}") from error
+    if found.shape != (n_rows,):
+        raise DataError(f"{required}; got shape {found.shape} for {n_rows} rows")
+    bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if bad.size:
+        raise DataError(f"{required}; got {found[bad[0]]:g} in row {bad[0]} of the partition")
+    extreme = np.flatnonzero(extreme_weights(found))
+    if extreme.size:
+        raise DataError(
+            f"partition {number}: sample_weight must be {WEIGHT_SIZE}; got {found[extreme[0]]:g} in row {extreme[0]} "
+            f"of the partition. {WEIGHT_ADVICE}"
+        )
+    return found
+
+
+class LabelSet(NamedTuple):
+    """Distinct labels, and the number of a partition that has some of them."""
+
+    number: int
+    labels: NDArray[Any]
+
+    def joined(self, other: LabelSet) -> LabelSet:
+        """Return the labels of both; raise DataError if they cannot be compared."""
+        if not self.labels.size or not other.labels.size:
+            return self if self.labels.size else other
+        own, kinds = _kinds(self.labels), _kinds(other.labels)
+        if own != kinds:
+            raise DataError(
+                f"partition {other.number}: labels must have the type of those in partition {self.number}, {own[0]}; "
+                f"got {kinds[0]}"
+            )
+        return LabelSet(self.number, np.unique(np.concatenate([self.labels, other.labels])))
+
+
+def check_some_rows(labels: NDArray[Any]) -> None:
+    """Raise ValueError if there is no row, given the labels of all partitions."""
+    if not labels.size:
+        raise ValueError("the partitions must have rows with a weight > 0; got none")
+
+
+def _kinds(labels: NDArray[Any]) -> list[str]:
+    """Return the types of labels: those of one type can be compared."""
+    if labels.dtype.kind != "O":
+        return [_TYPES.get(labels.dtype.kind, str(labels.dtype))]
+    numbers = (bool, int, float, np.number, np.bool_)
+    types = set(map(type, labels.tolist()))
+    return sorted(
+        {
+            "numbers" if issubclass(kind, numbers) else "text" if issubclass(kind, str) else kind.__name__
+            for kind in types
+        }
+    )
+
+
+def _count_missing(labels: NDArray[Any]) -> int:
+    if labels.dtype.kind == "O":
+        return sum(label is None or label != label for label in labels.tolist())
+    return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
+
+
+def _frame(number: int, frame: Any) -> NDArray[Any]:
+    for name, kind in frame.dtypes.items():
+        if kind.kind not in "fiub":
+            raise DataError(f"partition {number}: column {name!r} must contain numbers; got {kind}")
+    single = all(kind == np.float32 for kind in frame.dtypes)
+    result: NDArray[Any] = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    return result
+
+
+def _aligned(*columns: tuple[str, Any, int]) -> list[tuple[Any, Any, Any]]:
+    """Return the partitions of collections that belong together; given name, collection or None, and dimensions."""
+    first = _blocks(*columns[0])
+    found = [first]
+    for name, collection, ndim in columns[1:]:
+        blocks = (
+            [None] * len(first) if collection is None and name == "sample_weight" else _blocks(name, collection, ndim)
+        )
+        if len(blocks) != len(first):
+            raise ValueError(
+                f"{name} must have the {len(first)} partitions of {columns[0][0]}; got {len(blocks)}. Use rechunk for "
+                "an array and repartition for a data frame or a series"
+            )
+        found.append(blocks)
+    return list(zip(*found, strict=True))
+
+
+def _blocks(name: str, collection: Any, ndim: int) -> list[Any]:
+    """Return the partitions of a dask collection as delayed values."""
+    if not need("dask").is_dask_collection(collection) or not hasattr(collection, "to_delayed"):
+        raise TypeError(f"{name} must be a dask Array, DataFrame or Series; got {type(collection).__name__}")
+    if collection.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}; got {collection.ndim}")
+    if hasattr(collection, "numblocks") and ndim == 2 and collection.numblocks[1] > 1:
+        collection = collection.rechunk({1: -1})
+    return list(np.ravel(np.array(collection.to_delayed(), dtype=object)))
+
+
+# What runs on the workers: shards of loaded partitions that answer the requests of the driver.
+
+
+class PartFacts(NamedTuple):
+    """Number, size, columns, labels and checksum of a partition."""
+
+    number: int
+    shape: tuple[int, int]
+    names: list[Any] | None
+    labels: NDArray[Any]
+    checksum: int
+
+
+class Request(NamedTuple):
+    """Request to shards; see :meth:`~rocmax.sharded.shard.Shard.answer`."""
+
+    shards: Sequence[str]
+    recipes: Sequence[Recipe]
+    drop: Sequence[int]
+    method: str
+    args: tuple[Any, ...]
+
+
+class Answers(NamedTuple):
+    """Answers of the shards of a worker, by name, and the time and the processor time that they took."""
+
+    found: dict[str, Any]
+    seconds: float
+    cpu: float
+
+
+class Failure(NamedTuple):
+    """Error of a shard, in place of its answer."""
+
+    error: Exception
+
+
+class Missing(NamedTuple):
+    """Answer if the worker does not have a partition or a shard."""
+
+
+# One thread for all requests: a shard is not safe to be used by several, and the event loop stays free for heartbeats.
+_THREAD = ThreadPoolExecutor(1, "rocmax")
+# By worker, as a process can have several, and name.
+_SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
+
+
+async def facts(keys: Sequence[str], dask_worker: Any) -> list[PartFacts] | Missing | Failure:
+    """Return what the driver has to know of loaded partitions, given the names of their tasks."""
+    parts = _parts(keys, dask_worker)
+    return Missing() if parts is None else await _in_thread(_facts, parts)
+
+
+async def make_shard(
+    name: str, keys: Sequence[str], positive: Any, starts: dict[int, int], sums: dict[int, int], dask_worker: Any
+) -> Missing | Failure | None:
+    """Make a shard of loaded partitions; it replaces other shards of these partitions.
+
+    Parameters
+    ----------
+    name : str
+        Name of the shard.
+    keys : sequence of str
+        Names of the tasks that loaded the partitions.
+    positive : object
+        Label of the positive class.
+    starts : dict
+        Number of the first row of each partition, in the order of all partitions.
+    sums : dict
+        Checksum of each partition when it was read first; other values are an error.
+    dask_worker : distributed.Worker
+        The worker; dask sets it.
+    """
+    parts = _parts(keys, dask_worker)
+    return (
+        Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts, sums)
+    )
+
+
+async def answer(request: Request, dask_worker: Any) -> Answers | Failure:
+    """Return the answers of the shards that are here."""
+    found: Answers | Failure = await _in_thread(_answer, request, dask_worker.id)
+    return found
+
+
+def _parts(keys: Sequence[str], dask_worker: Any) -> list[LoadedPart] | None:
+    try:
+        return [dask_worker.data[key] for key in keys]
+    except KeyError:
+        return None
+
+
+async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, _caught, function, *args)
+
+
+def _caught(function: Callable[..., Any], *args: Any) -> Any:
+    """Return the result or the error: an exception of a call on a worker means that the worker was lost."""
+    try:
+        with _threads().limit(limits=1, user_api="blas"):
+            return function(*args)
+    except Exception as error:
+        # The frames of the traceback, which does not reach the driver, would keep the rows in memory.
+        return Failure(error.with_traceback(None))
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return the thread pools of the process; to find them takes some milliseconds."""
+    return ThreadpoolController()
+
+
+def _facts(parts: list[LoadedPart]) -> list[PartFacts]:
+    return [
+        PartFacts(
+            part.number,
+            part.X.shape,
+            part.names,
+            np.unique(part.y if part.weight is None else part.y[part.weight > 0]),
+            part.checksum,
+        )
+        for part in parts
+    ]
+
+
+def _make(
+    key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: dict[int, int], sums: dict[int, int]
+) -> None:
+    for part in parts:
+        if part.checksum != sums[part.number]:
+            raise DataError(
+                f"partition {part.number} must have the same values whenever it is read; got other ones after the loss "
+                "or the arrival of a worker. Its files have changed, or it is not computed in the same way each time: "
+                "write the rows to files that do not change"
+            )
+    weights = [np.ones(part.y.size) if part.weight is None else part.weight for part in parts]
+    weight = None if all(part.weight is None for part in parts) else np.concatenate(weights)
+    labels = np.concatenate([np.asarray(part.y == positive, dtype=bool) for part in parts])
+    sizes = [Part(part.number, part.X.shape[0], f"partition {part.number}") for part in parts]
+    shard = Shard(MemoryRows([part.X for part in parts]), labels, weight, sizes, names=parts[0].names)
+    shard.place(starts)
+    _SHARDS[key] = shard
+    for part in parts:
+        part.shard = shard
+
+
+def _answer(request: Request, worker: str) -> Answers:
+    began, cpu = time.perf_counter(), time.thread_time()
+    held = {name: shard for name in request.shards if (shard := _SHARDS.get((worker, name))) is not None}
+    found = {
+        name: shard.answer(request.recipes, request.drop, request.method, *request.args) for name, shard in held.items()
+    }
+    return Answers(found, time.perf_counter() - began, time.thread_time() - cpu)
+
+
+# Shards on the workers of a cluster, made again when a worker is lost.
+
+
+# Times that a request is repeated because of lost workers.
+_ATTEMPTS = 20
+# Seconds between two checks for idle workers, and between two looks at partitions that are being loaded.
+_REBALANCE, _LOOK = 1.0, 0.2
+
+
+class _Placed(NamedTuple):
+    """Worker and partitions of a shard."""
+
+    worker: str
+    numbers: list[int]
+
+
+class DaskShards:
+    """Executor for shards on the workers of a cluster.
+
+    The partitions are results of dask tasks, so that the scheduler loads those of a lost worker again on another one.
+    The executor then makes new shards of them and repeats the request for these shards only; score vectors are computed
+    again from their weights. Partitions move if some worker has far more of them than others, in particular to
+    workers that arrive during the fit.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    parts : list of tuple
+        The partitions, see :func:`~rocmax.dask.cluster.pieces`.
+
+    Attributes
+    ----------
+    rounds : int
+        Number of requests.
+    seconds, cpu : float
+        Time and processor time of the slowest worker in each request, summed.
+    """
+
+    def __init__(self, cluster: Cluster, parts: list[tuple[Any, Any, Any]]) -> None:
+        self._cluster, self._parts = cluster, parts
+        self._futures: dict[int, Any] = {}
+        self._shards: dict[str, _Placed] = {}
+        self._names = (f"rocmax-{uuid.uuid4().hex}-{i}" for i in itertools.count())
+        self._positive: Any = None
+        self._starts: dict[int, int] = {}
+        self._sums: dict[int, int] = {}
+        # Worker that a partition was moved to.
+        self._wanted: dict[int, str] = {}
+        self._seen: set[str] = set()
+        self._next_check = 0.0
+        self.rounds, self.seconds, self.cpu = 0, 0.0, 0.0
+        cluster.check_packages(cluster.workers())
+        self._load(range(len(parts)))
+
+    def facts(self) -> list[PartFacts]:
+        """Return what is known of each partition, in order."""
+        found: list[PartFacts] = []
+        for _, _, answers in self._on_partitions(facts, self._futures, lambda _, keys: (keys,)):
+            found += answers
+        self._sums = {fact.number: fact.checksum for fact in found}
+        return sorted(found, key=lambda fact: fact.number)
+
+    def prepare(self, positive: Any, starts: dict[int, int]) -> None:
+        """Make the shards, given the label of the positive class and the numbers of the first rows of partitions.
+
+        It follows :meth:`facts`, whose checksums the partitions have to keep.
+        """
+        self._positive, self._starts = positive, starts
+        self._form(self._futures)
+
+    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
+        """Return the answer of each shard."""
+        self.rounds += 1
+        self._rebalance()
+        answers: dict[str, Any] = {}
+        for _ in range(_ATTEMPTS):
+            waiting = [name for name in self._shards if name not in answers]
+            if not waiting:
+                return [answers[name] for name in self._shards]
+            workers = sorted({self._shards[name].worker for name in waiting})
+            request = Request(waiting, list(recipes), list(drop), method, args)
+            given = {
+                worker: _checked(worker, found)
+                for worker, found in self._cluster.broadcast(answer, (request,), workers).items()
+            }
+            self.seconds += max((found.seconds for found in given.values()), default=0.0)
+            self.cpu += max((found.cpu for found in given.values()), default=0.0)
+            for found in given.values():
+                answers |= found.found
+            lost = [name for name in waiting if name not in answers]
+            self._form([number for name in lost for number in self._shards.pop(name).numbers])
+        raise _too_many()
+
+    def close(self) -> None:
+        """Release the partitions, and with them the shards."""
+        self._shards.clear()
+        self._futures.clear()
+
+    def _load(self, numbers: Iterable[int], worker: str | None = None) -> None:
+        """Start to load partitions, on a given worker or anywhere."""
+        numbers = list(numbers)
+        futures = self._cluster.client.compute([load(number, self._parts[number], worker) for number in numbers])
+        self._futures.update(zip(numbers, futures, strict=True))
+        for number in numbers:
+            self._wanted.pop(number, None)
+        if worker is not None:
+            self._wanted.update(dict.fromkeys(numbers, worker))
+
+    def _form(self, numbers: Iterable[int]) -> None:
+        """Make shards of partitions, one on each worker."""
+        names: dict[tuple[int, ...], str] = {}
+
+        def arguments(group: list[int], keys: list[str]) -> tuple[Any, ...]:
+            name = names[tuple(group)] = next(self._names)
+            starts, sums = ({number: known[number] for number in group} for known in (self._starts, self._sums))
+            return name, keys, self._positive, starts, sums
+
+        for worker, group, _ in self._on_partitions(make_shard, numbers, arguments):
+            self._shards[names[tuple(group)]] = _Placed(worker, group)
+
+    def _on_partitions(
+        self,
+        function: Callable[..., Any],
+        numbers: Iterable[int],
+        arguments: Callable[[list[int], list[str]], tuple[Any, ...]],
+    ) -> list[tuple[str, list[int], Any]]:
+        """Call a function on the workers of partitions; return worker, partitions and answer of each call."""
+        waiting, found = set(numbers), list[tuple[str, list[int], Any]]()
+        for _ in range(_ATTEMPTS):
+            if not waiting:
+                return found
+            groups: dict[str, list[int]] = {}
+            for number, worker in sorted(self._locate(waiting).items()):
+                groups.setdefault(worker, []).append(number)
+            calls = {
+                worker: arguments(group, [self._futures[number].key for number in group])
+                for worker, group in groups.items()
+            }
+            for worker, given in self._cluster.each(function, calls).items():
+                if not isinstance(_checked(worker, given), Missing):
+                    found.append((worker, groups[worker], given))
+                    waiting.difference_update(groups[worker])
+        raise _too_many()
+
+    def _locate(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Wait until partitions are loaded; return their workers."""
+        waiting, found = set(numbers), dict[int, str]()
+        patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
+        pause = 0.005
+        while True:
+            keys = {self._futures[number].key: number for number in waiting}
+            found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
+            waiting.difference_update(found)
+            if not waiting:
+                return found
+            for number in waiting:
+                raise_error(number, self._futures[number])
+            self._cluster.give_up_frozen()
+            # If all workers of a cluster are lost, dask assigns a task with a preferred worker to no new one.
+            workers = self._cluster.workers()
+            self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])
+            patience.check(self._cluster.working())
+            time.sleep(pause)
+            pause = min(2 * pause, _LOOK)
+
+    def _rebalance(self) -> None:
+        """Move partitions from workers that have many to workers that have few, if the set of workers has changed."""
+        now = time.monotonic()
+        if now < self._next_check:
+            return
+        self._next_check = now + _REBALANCE
+        listed = self._cluster.listed()
+        held: dict[str, list[int]] = {worker: [] for worker in listed}
+        for placed in self._shards.values():
+            held.setdefault(placed.worker, []).extend(placed.numbers)
+        if listed == self._seen or not held.keys() <= listed:
+            return
+        self._cluster.check_packages(listed - self._seen)
+        self._seen = listed
+        donors = set()
+        for donor, receiver, number in moves(held):
+            donors.add(donor)
+            self._load([number], receiver)
+        changed = [name for name, placed in self._shards.items() if placed.worker in donors]
+        self._form([number for name in changed for number in self._shards.pop(name).numbers])
+
+
+def moves(held: dict[str, list[int]]) -> list[tuple[str, str, int]]:
+    """Return which partitions move so that no worker has many more than others: from, to, number.
+
+    Parameters
+    ----------
+    held : dict
+        Partitions of each worker; modified.
+    """
+    share = -(-sum(map(len, held.values())) // len(held))
+    found = []
+    for donor in sorted(held):
+        # A partition that moves is read again: small differences stay.
+        if len(held[donor]) <= share + share // 4:
+            continue
+        while len(held[donor]) > share:
+            receiver = min(sorted(held), key=lambda worker: len(held[worker]))
+            held[receiver].append(held[donor].pop())
+            found.append((donor, receiver, held[receiver][-1]))
+    return found
+
+
+def _checked(worker: str, found: Any) -> Any:
+    if isinstance(found, Failure):
+        found.error.add_note(f"The worker is {worker}.")
+        raise found.error
+    return found
+
+
+def _too_many() -> RuntimeError:
+    return RuntimeError(
+        f"workers must stay for the time of a request; got {_ATTEMPTS} losses of workers or partitions during one. "
+        "Partitions are lost without their worker if its memory is not sufficient"
+    )

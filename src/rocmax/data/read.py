@@ -1,0 +1,1867 @@
+"""Readers of csv, tsv, parquet and svmlight files and of data frames, as a whole or in batches."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import datetime
+import difflib
+import glob
+import io
+import mmap
+import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+
+from rocmax._files import beyond_limit, unpack_limit
+from rocmax._support import Message, Parameter, ParameterError, need
+
+# Errors about files that cannot be used.
+
+
+class DataError(ValueError):
+    """Error about a file, or a value in it, that cannot be used; the message names both and the requirement."""
+
+
+def check_columns(path: object, wanted: Sequence[str], present: Sequence[str]) -> None:
+    """Raise DataError if the file does not have all the wanted columns."""
+    known = set(present)
+    missing = [name for name in wanted if name not in known]
+    if not missing:
+        return
+    near = difflib.get_close_matches(missing[0], present, 1)
+    hint = f" (is it {near[0]!r}?)" if near else ""
+    raise DataError(f"{path} has no column {_listed(missing)}{hint}; its columns are {_listed(present)}")
+
+
+def check_names(columns: Sequence[str] | None) -> None:
+    """Raise ValueError if a name is given twice, or a text for all names: it would be a list of characters."""
+    if isinstance(columns, str):
+        raise ValueError(f"columns must be a list of names; got the text {columns!r}. For one column: [{columns!r}]")
+    twice = _repeated(columns or ())
+    if twice:
+        raise ValueError(f"columns must be distinct; got {_listed(twice)} more than once")
+
+
+def check_distinct(path: object, names: Sequence[str]) -> None:
+    """Raise DataError if two columns have the same name."""
+    twice = _repeated(names)
+    if twice:
+        raise DataError(f"{path} must have distinct column names; got {_listed(twice)} more than once")
+
+
+def _repeated(names: Sequence[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:10])) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
+
+
+# How values are written in a text table.
+
+
+# Every value is looked up in this list, so a longer list is slower.
+MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+UTF8 = "utf-8"
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Delimiter, decimal point, thousands separator, further marks for missing values, and encoding of a table.
+
+    A delimiter or an encoding that is None is to be detected.
+    """
+
+    delimiter: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    na: tuple[str, ...] = ()
+    encoding: str | None = None
+
+    @property
+    def missing(self) -> list[str]:
+        """Fields that are missing values, with a space on either side for marks that were passed."""
+        marks = [form for mark in self.na for form in (mark, f" {mark}", f"{mark} ")]
+        return [*MISSING, *marks]
+
+
+def text_options(
+    delimiter: str | None, decimal: str, thousands: str | None, na: str | Sequence[str], encoding: str | None
+) -> TextOptions:
+    """Return the options after checking them; raise ParameterError if one is invalid."""
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise ParameterError(Message(Parameter("delimiter"), f" must be one character; got {delimiter!r}"))
+    if decimal not in (".", ","):
+        raise ParameterError(Message(Parameter("decimal"), f" must be '.' or ','; got {decimal!r}"))
+    if thousands is not None and (not isinstance(thousands, str) or len(thousands) != 1 or thousands.isalnum()):
+        needed = " must be one character that is neither a letter nor a digit"
+        raise ParameterError(Message(Parameter("thousands"), f"{needed}; got {thousands!r}"))
+    if thousands == decimal:
+        both = Message(Parameter("thousands"), " and ", Parameter("decimal"), f" must differ; got {decimal!r} for both")
+        raise ParameterError(both)
+    marks = (na,) if isinstance(na, str) else tuple(na)
+    if any(not isinstance(mark, str) for mark in marks):
+        raise ParameterError(Message(Parameter("na"), f" must be text; got {marks!r}"))
+    return TextOptions(delimiter, decimal, thousands, tuple(mark.strip() for mark in marks), _encoding(encoding))
+
+
+def _encoding(name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        return codecs.lookup(name).name
+    except (LookupError, TypeError):
+        needed = " must be the name of a text encoding, such as latin-1 or cp1252"
+        raise ParameterError(Message(Parameter("encoding"), f"{needed}; got {name!r}")) from None
+
+
+# Detection of the format of a file, and how to open it.
+
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+class Source(NamedTuple):
+    """Existing file, with the format and the compression that its name indicates."""
+
+    path: Path
+    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight"]
+    compression: str | None
+    limit: int | None = None
+    n_columns: int = 0
+    text: TextOptions = TextOptions()
+    # The file to open if the path is only the name of its content, such as "standard input".
+    content: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """The file to open."""
+        return self.content or self.path
+
+    def at(self, number: int) -> str:
+        """Return a place in the file for messages: a line of text, or a row of a sheet."""
+        return f"{self.path}, {'row' if self.format == 'xlsx' else 'line'} {number}"
+
+    def limited(self, max_bytes: int | None) -> Source:
+        """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
+        if self.compression is None:
+            unpack_limit(0, max_bytes)
+            return self
+        return self._replace(limit=unpack_limit(self.file.stat().st_size, max_bytes))
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the decompressed content for Python; raise DataError if it cannot be decompressed."""
+        with self._unpacked() as stream:
+            yield cast(BinaryIO, io.BufferedReader(stream))
+
+    @contextmanager
+    def native(self) -> Iterator[Any]:
+        """Open the decompressed content for pyarrow, which reads its own streams faster than those of Python."""
+        with self._unpacked() as stream:
+            yield stream if self.limit is None else arrow().PythonFile(stream, mode="r")
+
+    @contextmanager
+    def _unpacked(self) -> Iterator[Any]:
+        pa = arrow()
+        try:
+            with pa.input_stream(str(self.file), compression=self.compression) as stream:
+                limit = self.limit
+                yield stream if limit is None else Bounded(stream, limit, beyond_limit(self.path, limit))
+        except OSError as error:
+            raise self.broken(error) from error
+
+    def has_quotes(self) -> bool:
+        """Return whether the file may contain quotes, and so line breaks in values; True for compressed files."""
+        if self.compression is not None or not self.file.is_file():
+            return True
+        with self.file.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b'"') >= 0
+
+    def broken(self, error: OSError) -> DataError:
+        """Return the DataError for a file that could not be read completely."""
+        if "runcated" in str(error) or "nd of" in str(error):
+            return DataError(f"{self.path} ends in the middle of its {self.compression} data; copy it again")
+        if self.compression is not None and error.errno is None:
+            return DataError(f"{self.path} is not a {self.compression} file, although its name says so ({error})")
+        return DataError(f"{self.path} cannot be read: {error.strerror or error}")
+
+
+class Bounded(io.RawIOBase):
+    """Stream that raises DataError after more than ``limit`` bytes were read from it."""
+
+    def __init__(self, stream: Any, limit: int, message: str) -> None:
+        self._stream, self._limit, self._message = stream, limit, message
+        self._count = 0
+
+    def readable(self) -> bool:
+        """Return True, as :mod:`io` requires for an input stream."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer and count the bytes."""
+        count = self._stream.readinto(buffer)
+        self._count += count
+        if self._count > self._limit:
+            raise DataError(self._message)
+        result: int = count
+        return result
+
+
+class Spool:
+    """Copy of an open file, because the header and the rows of a table are read separately.
+
+    Parameters
+    ----------
+    stream : binary file
+        File to copy.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
+        shutil.copyfileobj(stream, self._copy)
+        self._copy.flush()
+        self.path = Path(self._copy.name)
+        name = getattr(stream, "name", None)
+        self.name = "standard input" if name in ("<stdin>", 0) or not isinstance(name, str) else name
+        if self._copy.tell() == 0:
+            raise DataError(f"{self.name} is empty")
+
+
+def find_sources(path: str | Path) -> list[Source]:
+    """Return the files of a path, or of a pattern such as ``part-*.csv`` if there is no file of that name."""
+    if glob.has_magic(str(path)) and not Path(path).exists():
+        found = sorted(glob.glob(str(path)))
+        if not found:
+            raise DataError(f"no file matches {str(path)!r}")
+        return [find_source(name) for name in found]
+    return [find_source(path)]
+
+
+def find_source(path: str | Path) -> Source:
+    """Check that the file exists and derive its format from its name."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            raise DataError(f"{path} is a directory; pass a file")
+        if not path.exists():
+            raise DataError(f"{path} does not exist")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    kind = suffixes[-2 if compression else -1] if len(suffixes) > bool(compression) else ""
+    if kind not in FORMATS:
+        raise DataError(
+            f"{path.name!r} must end in one of {', '.join(FORMATS)}, "
+            f"followed by {', '.join(COMPRESSIONS)} if it is compressed"
+        )
+    if FORMATS[kind] in ("parquet", "xlsx") and compression:
+        raise DataError(f"{path} must be decompressed first: {FORMATS[kind]} files are compressed internally")
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{path} is empty")
+    return Source(path, cast(Any, FORMATS[kind]), compression)
+
+
+def arrow() -> Any:
+    """Import pyarrow; raise an error with installation instructions if it is missing."""
+    need("pandas")  # pyarrow converts its tables to pandas
+    return need("pyarrow")
+
+
+# Values of text columns: spaces, marks for missing values, and numbers with other signs than those of Python.
+
+
+# Text that is missing in files of text.
+MISSING_TEXT = tuple(dict.fromkeys(mark.strip() for mark in MISSING))
+
+EXPONENT = r"([eE][+-]?\d+)?$"
+
+
+def trimmed(column: Any, options: TextOptions, file_format: str = "frame") -> Any:
+    """Return a column of strings without spaces around the values; empty values and marks are missing."""
+    import pyarrow.compute as pc
+
+    pa = arrow()
+    text = pc.utf8_trim_whitespace(column)
+    # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
+    usual = MISSING_TEXT if file_format in ("csv", "tsv", "xlsx") else ("",)
+    marks = pa.array([*usual, *(mark for mark in options.na if mark)], type=text.type)
+    return pc.if_else(pc.is_in(text, value_set=marks), pa.scalar(None, text.type), text)
+
+
+def marked_numbers(marks: Sequence[str]) -> list[float]:
+    """Return the numbers among the marks for missing values."""
+    found = []
+    for mark in marks:
+        with suppress(ValueError):
+            found.append(float(mark))
+    return [*found, -0.0] if 0.0 in found else found  # two zeros for Arrow, one for everybody else
+
+
+def parsed_numbers(column: Any, options: TextOptions) -> tuple[Any, Any]:
+    """Return the numbers in a column of trimmed strings, and whether each value is something else.
+
+    A per cent sign after a number is ignored, as is the thousands separator between groups of three digits, or of two
+    before the last group, as in India. Where else a separator is, as in the date 14.08.2024, there is no number.
+    """
+    import pyarrow.compute as pc
+
+    pa = arrow()
+    text = pc.replace_substring_regex(column, r"\s*%$", "")
+    point = re.escape(options.decimal)
+    if options.thousands is not None:
+        mark = re.escape(options.thousands)
+        pattern = rf"^[+-]?\d{{1,3}}({mark}\d{{2,3}})*{mark}\d{{3}}({point}\d*)?{EXPONENT}"
+        grouped = pc.match_substring_regex(text, pattern)
+        text = pc.if_else(grouped, pc.replace_substring(text, options.thousands, ""), text)
+    number = pc.match_substring_regex(text, rf"^[+-]?(\d+{point}?\d*|{point}\d+){EXPONENT}")
+    if options.decimal == ",":
+        text = pc.replace_substring(text, ",", ".")
+    odd = pc.fill_null(pc.invert(number), False)
+    return pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64()), odd
+
+
+# Conversion of Arrow tables to features and labels of the types of this package.
+
+
+# "parsed" are numbers that are read as text first; "raw" columns are not converted.
+Kind = Literal["number", "text", "date", "parsed", "raw"]
+
+
+class Table(NamedTuple):
+    """Features, as a pandas DataFrame or a CSR matrix, and labels, which are None without a target."""
+
+    X: Any
+    y: NDArray[Any] | None
+
+
+def as_table(
+    source: Any, table: Any, target: str | None, types: Mapping[str, Kind], skip_unlabelled: bool = False
+) -> Table:
+    """Split an Arrow table into features, of the types of this module, and labels."""
+    pa, labels = arrow(), None
+    try:
+        if target is not None:
+            if skip_unlabelled:
+                table = table.filter(_labelled_rows(table[target], source))
+            labels = _labels(source, table[target], target)
+            table = table.drop_columns([target])
+        columns = zip(table.column_names, table.columns, strict=True)
+        plain = [_plain(source, column, name, types.get(name)) for name, column in columns]
+        frame = pa.table(plain, names=table.column_names).to_pandas()
+    except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+        raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
+    for name in (name for name, kind in types.items() if kind == "raw" and name in frame.columns):
+        frame[name] = _unconverted(table[name])
+    return Table(frame, labels)
+
+
+def _unconverted(column: Any) -> Any:
+    """Return a column of pandas that keeps the values of an Arrow column, such as whole numbers with missing ones."""
+    import pandas as pd
+
+    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+
+
+def _labelled_rows(column: Any, source: Any) -> Any:
+    import pyarrow.compute as pc
+
+    if is_text(column.type):
+        column = trimmed(column, source.text, source.format)
+    return pc.invert(pc.is_null(column, nan_is_null=True))
+
+
+def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
+    if is_text(column.type):
+        column = trimmed(column, source.text, source.format)
+    labels = column.to_pandas().to_numpy()
+    lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
+    if lacking:
+        found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
+        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
+    result: NDArray[Any] = labels
+    return result
+
+
+def labelled(source: Any, X: Any, y: NDArray[Any], skip_unlabelled: bool = False) -> Table:
+    """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
+    lacking = np.isnan(y)
+    if lacking.any() and skip_unlabelled:
+        X, y = X[~lacking], y[~lacking]
+    elif lacking.any():
+        found = f"{source.path} must have a label in each row; got {np.count_nonzero(lacking)} that are not numbers"
+        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
+    return Table(X, y)
+
+
+def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
+    """Cast a column to float64 or string; dates, and columns declared as raw, are not changed."""
+    pa = arrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if declared == "raw" or (pa.types.is_temporal(kind) and declared in (None, "date")):
+        return column
+    if kind == pa.float64() and declared != "text":
+        return _without_marks(column, source.text)
+    if not (is_text(kind) or _is_number(kind) or pa.types.is_temporal(kind)):
+        raise DataError(f"{source.path}: column {name!r} must contain numbers, text or dates; got {kind}")
+    if is_text(kind) and declared in ("parsed", "number"):
+        return _parsed(source, column, name)
+    wanted = "number" if declared == "parsed" else declared or ("text" if is_text(kind) else "number")
+    try:
+        if wanted == "number":
+            # Integers above 2**53 are rounded.
+            return _without_marks(column.cast(pa.float64(), safe=False), source.text)
+        return trimmed(column.cast(pa.string()), source.text, source.format)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
+
+
+def _parsed(source: Any, column: Any, name: str) -> Any:
+    """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
+    import pyarrow.compute as pc
+
+    pa, text = arrow(), trimmed(column, source.text, source.format)
+    word = pc.utf8_lower(text)
+    if (
+        len(text) > text.null_count
+        and pc.all(pc.is_in(word.drop_null(), pa.array(["true", "false"], text.type))).as_py()
+    ):
+        return pc.equal(word, "true").cast(pa.float64())
+    numbers, odd = parsed_numbers(text, source.text)
+    others = text.filter(odd)
+    if len(others):
+        found = f"{source.path}: column {name!r} must contain numbers; got {others[0].as_py()!r} in {len(others)} row"
+        advice = Parameter("na", others[0].as_py(), "; to read it as a missing value: {}")
+        raise DataError(Message(f"{found}{'s' if len(others) > 1 else ''}", advice))
+    return numbers
+
+
+def _without_marks(column: Any, options: TextOptions) -> Any:
+    """Return a column of numbers in which those that are marks for missing values are missing."""
+    import pyarrow.compute as pc
+
+    pa, marks = arrow(), marked_numbers(options.na)
+    if not marks:
+        return column
+    return pc.if_else(pc.is_in(column, value_set=pa.array(marks, pa.float64())), pa.scalar(None, pa.float64()), column)
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of strings."""
+    of = arrow().types
+    return bool(of.is_string(kind) or of.is_large_string(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    of = arrow().types
+    tests = of.is_integer, of.is_floating, of.is_boolean, of.is_null, of.is_decimal
+    return any(test(kind) for test in tests)
+
+
+# Text tables, read with pyarrow; Python's csv module locates the line of an error.
+
+
+# Large enough for wide rows and small compared to memory; a row must fit into a block.
+CSV_BLOCK = 1 << 22
+FIELD_BYTES = 32
+DELIMITERS = ",;\t|"
+# A header of 100,000 names of ordinary length takes a tenth of this.
+HEADER_BYTES = 1 << 24
+# What detection looks at: as much as one block for the encoding, and the rows that a person would look at for the
+# delimiter.
+SAMPLE_BYTES, SAMPLE_ROWS = CSV_BLOCK, 100
+# The encoding of Western European text that is not UTF-8. It has the letters of latin-1 at the same places, and
+# printable characters where latin-1 has control characters, which no text contains.
+WESTERN = "cp1252"
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
+
+
+def detected(source: Source, likely: Mapping[str, Any]) -> TextOptions:
+    """Return the options of a text table, with the delimiter and the encoding that its first rows show if not given.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    likely : mapping
+        "delimiter" and "encoding" of similar tables, which this one has too unless its content shows others.
+    """
+    options = source.text
+    if options.delimiter is not None and options.encoding is not None:
+        return options
+    with source.open() as stream:
+        sample = stream.read(SAMPLE_BYTES)
+    encoding = options.encoding or _found_encoding(sample, likely.get("encoding"))
+    if options.delimiter is not None:
+        return replace(options, encoding=encoding)
+    default = "\t" if source.format == "tsv" else ","
+    text = codecs.getincrementaldecoder(_with_mark(encoding))("replace").decode(sample)
+    complete = len(sample) < SAMPLE_BYTES
+    return replace(options, encoding=encoding, delimiter=_found_delimiter(text, complete, default, likely))
+
+
+def _found_encoding(sample: bytes, likely: str | None) -> str:
+    """Return the encoding of the first bytes of a text."""
+    if sample.isascii():
+        fits = likely is not None and _decoded(sample, likely) == sample.decode("ascii")
+        return likely if likely is not None and fits else UTF8
+    if _decoded(sample, UTF8) is not None:
+        return UTF8
+    if likely is not None and likely != UTF8 and _decoded(sample, likely) is not None:
+        return likely
+    is_text = not _CONTROL.search(sample) and _decoded(sample, WESTERN) is not None
+    return WESTERN if is_text else UTF8  # where nothing fits, the reader names the first byte that is not UTF-8
+
+
+def _decoded(sample: bytes, encoding: str) -> str | None:
+    """Return the first bytes of a text, of which the last character may be cut off; None if they are not decoded."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeError:
+        return None
+
+
+def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
+    """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
+    usual: str | None = likely.get("delimiter")
+    found: str = usual or default
+    best = (0.0, 0)
+    # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
+    for mark in sorted(dict.fromkeys([found, *DELIMITERS]), key=lambda mark: mark == ","):
+        lengths: list[int] = []
+        with suppress(csv.Error):
+            rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+            lengths.extend(len(row) for row in islice((row for row in rows if row), SAMPLE_ROWS + 1))
+        if not complete and len(lengths) <= SAMPLE_ROWS:
+            lengths = lengths[: max(1, len(lengths) - 1)]  # the last row is cut off
+        if not lengths or lengths[0] < 2:
+            continue
+        share = lengths.count(lengths[0]) / len(lengths)
+        if mark == usual and share == 1.0:
+            found = mark
+            break
+        if (share, lengths[0]) > best:
+            best, found = (share, lengths[0]), mark
+    return found
+
+
+def csv_header(source: Source) -> list[str]:
+    """Return the column names."""
+    separator = _separator(source)
+    too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a text table?"
+    with source.open() as stream:
+        bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
+        try:
+            names = next(filter(None, csv.reader(_lines(source, bounded), delimiter=separator)), [])
+        except UnicodeDecodeError:
+            raise _not_decoded(source) from None
+        except csv.Error as error:
+            raise DataError(f"{source.path}, line 1: the header cannot be used: {error}; shorten the names") from error
+    if not names:
+        raise DataError(f"{source.path} is empty: it has no header")
+    check_distinct(source.path, names)
+    other = [mark for mark in DELIMITERS if mark in names[0] and mark != separator]
+    if len(names) == 1 and other:
+        raise DataError(
+            f"{source.path} has one column, {names[0]!r}, if the delimiter is {separator!r}; is it {other[0]!r}?"
+        )
+    return names
+
+
+def csv_table(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+    """Return the whole file as an Arrow table; types are inferred from all rows."""
+    pc = _module()
+    if types:
+        types = {**types, **_booleans(source, columns, types)}
+    with source.native() as stream, _Explained(source, columns):
+        table = pc.read_csv(
+            stream,
+            read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_csv_encoding(source)),
+            parse_options=_parse_options(source),
+            convert_options=_convert_options(source, columns, types),
+        )
+    if any(arrow().types.is_binary(kind) for kind in table.schema.types):
+        raise _not_decoded(source)
+    if table.num_rows == 0:
+        raise DataError(f"{source.path} has a header but no rows")
+    return table
+
+
+def csv_parts(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the file as Arrow batches; types that are not given are inferred from the first block."""
+    pa, count = arrow(), 0
+    declared = {**types, **_booleans(source, columns, types)}
+    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared)}
+    known = {**guessed, **declared}
+    with source.native() as stream, _Explained(source, columns):
+        for batch in _open_csv(source, stream, columns, known):
+            if batch.num_rows:
+                count += batch.num_rows
+                yield pa.Table.from_batches([batch])
+    if count == 0:
+        raise DataError(f"{source.path} has a header but no rows")
+
+
+def _first_types(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    with source.native() as stream, _Explained(source, columns):
+        schema = _open_csv(source, stream, columns, types).schema
+    if any(arrow().types.is_binary(kind) for kind in schema.types):
+        raise _not_decoded(source)
+    return list(zip(schema.names, schema.types, strict=True))
+
+
+def _booleans(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns declared as numbers that contain booleans, which must be read as booleans first."""
+    pa = arrow()
+    texts = {name: kind for name, kind in types.items() if pa.types.is_string(kind)}
+    if len(texts) == len(types):
+        return {}
+    first = _first_types(source, columns, texts)
+    return {name: kind for name, kind in first if name in types and pa.types.is_boolean(kind)}
+
+
+def _general(pa: Any, kind: Any) -> Any:
+    """Return a type that later blocks are likely to fit: float64 for integers and for columns without a value."""
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+
+
+def _open_csv(source: Source, stream: Any, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+    pc = _module()
+    return pc.open_csv(
+        stream,
+        read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_csv_encoding(source)),
+        parse_options=_parse_options(source),
+        convert_options=_convert_options(source, columns, types),
+    )
+
+
+class _Explained:
+    """Context manager that converts pyarrow errors to DataError with the file and the line."""
+
+    def __init__(self, source: Source, columns: Sequence[str]) -> None:
+        self.source, self.columns = source, columns
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, arrow().ArrowInvalid | UnicodeDecodeError):
+            return
+        text = str(error)
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
+            raise _not_decoded(self.source) from error
+        if "Expected" in text and "columns" in text:
+            raise self._ragged(text) from error
+        bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
+        if bad:
+            raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
+        if "straddling" in text:
+            raise DataError(
+                f"{self.source.path} has a row longer than the limit of {_block_size(self.source):,} bytes"
+            ) from error
+        raise DataError(f"{self.source.path} is not a text table: {_short(text)}") from error
+
+    def _ragged(self, text: str) -> DataError:
+        with self.source.open() as stream, suppress(csv.Error):
+            rows = _csv_rows(self.source, stream)
+            width = len(next(rows)[1])
+            for number, row in rows:
+                if len(row) != width:
+                    fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
+                    return DataError(f"{self.source.at(number)}: {fields} where the header has {width} columns")
+        return DataError(f"{self.source.path} has a row whose length differs from that of the header: {_short(text)}")
+
+    def _bad_value(self, column: str, value: str) -> DataError:
+        line = csv_lines_of(self.source, column, [value]).get(value)
+        where = self.source.at(line) if line else str(self.source.path)
+        found = f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}"
+        as_text = Parameter("types", {column: "text"}, " (to read the column as text: {})")
+        missing = [Parameter("na", [value], "; to read it as a missing value: {}")] if _short(value) == value else []
+        return DataError(Message(found, as_text, *missing))
+
+
+def csv_lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:
+    """Return the first line of each value of a column; a value that is not found is left out."""
+    exact, found = {value.strip(): value for value in values}, {}
+    for number, field in _fields(source, column):
+        if field in exact:
+            found[exact.pop(field)] = number
+            if not exact:
+                break
+    return found
+
+
+def first_line(source: Source, column: str, test: Callable[[str], bool]) -> tuple[int, str] | None:
+    """Return the first line whose value of a column passes a test, and the value; None if there is none."""
+    return next(((number, field) for number, field in _fields(source, column) if test(field)), None)
+
+
+def _fields(source: Source, column: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line and its value of a column, without spaces around it."""
+    with source.open() as stream, suppress(csv.Error):
+        rows = _csv_rows(source, stream)
+        place = next(rows)[1].index(column)
+        yield from ((number, row[place].strip()) for number, row in rows if len(row) > place)
+
+
+def zero_led(source: Source, columns: Sequence[str]) -> list[str]:
+    """Return the columns of whole numbers of which one is written with a leading zero, as far as the first block shows.
+
+    Such numbers are codes: as numbers, they would lose their zeros.
+    """
+    pa = arrow()
+
+    whole = [name for name, kind in _first_types(source, columns, {}) if pa.types.is_integer(kind)]
+    if not whole:
+        return []
+    with source.native() as stream, _Explained(source, whole):
+        first = _open_csv(source, stream, whole, dict.fromkeys(whole, pa.string())).read_next_batch()
+    led = [pa.compute.any(pa.compute.match_substring_regex(first[name], r"^\s*[+-]?0\d")).as_py() for name in whole]
+    return [name for name, found in zip(whole, led, strict=True) if found]
+
+
+def _csv_rows(source: Source, stream: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line, or of the row of a sheet, and its fields; lines without any are left out."""
+    # Bytes that cannot be decoded may be in another line than the error. Python's reader raises csv.Error for fields
+    # longer than its limit, which pyarrow can read; the line is then unknown.
+    rows = csv.reader(_lines(source, stream, "surrogateescape"), delimiter=_separator(source))
+    for count, row in enumerate(rows, 1):
+        if row:
+            yield (count if source.format == "xlsx" else rows.line_num), row
+
+
+def _block_size(source: Source) -> int:
+    return max(CSV_BLOCK, FIELD_BYTES * source.n_columns)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _not_decoded(source: Source) -> DataError:
+    encoding = _csv_encoding(source)
+    name = "UTF-8" if encoding == UTF8 else encoding
+    advice = Message("; save the file as UTF-8, or pass its encoding: ", Parameter("encoding", ...))
+    with source.open() as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as error:
+                where = f"{source.at(number)}: byte 0x{line[error.start]:02x} is not {name}"
+                return DataError(Message(where, *advice.parts))
+    return DataError(Message(f"{source.path} must be encoded in {name}; got other bytes", *advice.parts))
+
+
+def _lines(source: Source, stream: Any, errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding=_with_mark(_csv_encoding(source)), errors=errors, newline="")
+
+
+def _csv_encoding(source: Source) -> str:
+    return source.text.encoding or UTF8
+
+
+def _with_mark(encoding: str) -> str:
+    """Return the encoding that skips a byte order mark, as pyarrow does."""
+    return "utf-8-sig" if encoding == UTF8 else encoding
+
+
+def _separator(source: Source) -> str:
+    return source.text.delimiter or ("\t" if source.format == "tsv" else ",")
+
+
+def _parse_options(source: Source) -> Any:
+    # Searching for quotes takes about 1 % of the parsing time, and parsing is faster without them.
+    options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
+    return _module().ParseOptions(delimiter=_separator(source), **options)
+
+
+def _convert_options(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+    wanted = set(columns)
+    known = {name: kind for name, kind in types.items() if name in wanted}
+    return _module().ConvertOptions(
+        include_columns=list(columns),
+        column_types=known,
+        null_values=source.text.missing,
+        strings_can_be_null=True,
+        decimal_point=source.text.decimal,
+    )
+
+
+def _module() -> Any:
+    arrow()
+    import pyarrow.csv
+
+    return pyarrow.csv
+
+
+# Data frames in memory, converted through Arrow, so that they give the same types as files.
+
+
+BATCH_ROWS = 1 << 16
+
+
+class FrameSource(NamedTuple):
+    """Data frame; ``path`` is its name in messages."""
+
+    frame: Any
+    path: str = "the table"
+    format: str = "frame"
+    text: TextOptions = TextOptions()
+
+
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a pandas, polars or pyarrow table, that is, whether it exports to Arrow."""
+    # Early versions of polars 1 have to_arrow only.
+    exports = hasattr(value, "__arrow_c_stream__") or hasattr(value, "to_arrow")
+    return exports and hasattr(value, "columns")
+
+
+def frame_header(source: FrameSource) -> list[str]:
+    """Return the column names."""
+    names = list(getattr(source.frame, "column_names", source.frame.columns))
+    strange = [name for name in names if not isinstance(name, str)]
+    if strange:
+        raise DataError(f"{source.path} must have column names that are strings; got {strange[0]!r}")
+    if not names:
+        raise DataError(f"{source.path} has no columns")
+    check_distinct(source.path, names)
+    return names
+
+
+def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
+    """Return the given columns as an Arrow table."""
+    pa, names = arrow(), list(columns)
+    frame = source.frame
+    try:
+        if hasattr(frame, "iloc"):
+            # The index of pandas is not a column.
+            table = pa.Table.from_pandas(frame[names], preserve_index=False)
+        else:
+            chosen = frame.select(names)
+            # Without to_arrow, polars exports string views.
+            table = chosen.to_arrow() if hasattr(chosen, "to_arrow") else pa.table(chosen)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{source.path} has a column that contains neither numbers, text nor dates: {error}") from error
+    if table.num_rows == 0:
+        raise DataError(f"{source.path} has columns but no rows")
+    return table
+
+
+def frame_parts(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield Arrow tables of up to `BATCH_ROWS` rows."""
+    table = frame_table(source, columns)
+    for start in range(0, table.num_rows, BATCH_ROWS):
+        yield table.slice(start, BATCH_ROWS)
+
+
+# Parquet files, read with pyarrow.
+
+
+# Rows of a batch, and its size in bytes if each value takes eight.
+BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 23
+
+
+def parquet_header(source: Source) -> list[str]:
+    """Return the column names."""
+    with _open_parquet(source) as file:
+        names = list(file.schema_arrow.names)
+    check_distinct(source.path, names)
+    return names
+
+
+def parquet_parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
+    pa = arrow()
+    with _open_parquet(source) as file:
+        if file.metadata.num_rows == 0:
+            raise DataError(f"{source.path} has columns but no rows")
+        try:
+            for batch in file.iter_batches(_batch_rows(len(columns)), columns=list(columns)):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([batch]).select(list(columns))
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{source.path} is damaged: {error}") from error
+
+
+def _batch_rows(n_columns: int) -> int:
+    """Return the rows of a batch, which spans several row groups if these are smaller."""
+    return max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * max(1, n_columns))))
+
+
+def check_parquet_size(source: Source, columns: Sequence[str], max_bytes: int | None) -> None:
+    """Raise DataError if the columns exceed the limit in memory: equal values are stored in very few bytes."""
+    limit = unpack_limit(source.path.stat().st_size, max_bytes)
+    with _open_parquet(source) as file:
+        if 8 * file.metadata.num_rows * len(columns) > limit:
+            raise DataError(beyond_limit(source.path, limit))
+
+
+def _open_parquet(source: Source) -> Any:
+    pa = arrow()
+    import pyarrow.parquet
+
+    try:
+        # With pre_buffer, all row groups stay in memory until the file is closed.
+        return pyarrow.parquet.ParquetFile(source.path, pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{source.path} is not a parquet file, although its name says so: {error}") from error
+
+
+# Sheets of Excel workbooks, copied to text tables, so that their values are read like those of csv files.
+
+
+SHEET_DELIMITER = ","
+
+
+class SheetCopy:
+    """Copy of a sheet as a csv file, which is removed when this object is.
+
+    Row n of the sheet is record n of the copy; rows without values are empty lines.
+
+    Parameters
+    ----------
+    source : Source
+        The workbook.
+    sheet : str or None
+        Name of the sheet. If None, the workbook must have one sheet with values, or the sheet ``likely``.
+    likely : str or None
+        Name of the sheet of similar workbooks.
+    decimal : str
+        Decimal mark to write numbers with, as it is that of the numbers that are text.
+    max_bytes : int or None
+        Maximum decompressed size of the workbook.
+
+    Attributes
+    ----------
+    path : Path
+        The copy.
+    sheet : str
+        Name of the sheet.
+    """
+
+    def __init__(
+        self, source: Source, sheet: str | None, likely: str | None, decimal: str, max_bytes: int | None
+    ) -> None:
+        openpyxl = need("openpyxl")
+        has_formulas = _check(source, max_bytes)
+        self._copy = tempfile.NamedTemporaryFile(  # noqa: SIM115  # removed when this object is
+            "w", suffix=".csv", encoding="utf-8", newline=""
+        )
+        self.path = Path(self._copy.name)
+        with ExitStack() as stack:
+            book = stack.enter_context(_workbook(openpyxl, source, data_only=True))
+            self.sheet = _chosen(source, book, sheet, likely)
+            rows = _sheet_rows(source, book[self.sheet])
+            if has_formulas:
+                other = stack.enter_context(_workbook(openpyxl, source, data_only=False))
+                rows = _checked_rows(source, rows, _sheet_rows(source, other[self.sheet]))
+            self._write(source, rows, decimal)
+        self._copy.flush()
+
+    def _write(self, source: Source, rows: Iterator[Any], decimal: str) -> None:
+        writer = csv.writer(self._copy, delimiter=SHEET_DELIMITER, lineterminator="\n")
+        width = 0
+        for number, cells in enumerate(rows, 1):
+            texts = [_text(cell.value, decimal) for cell in cells]
+            if not any(texts):
+                self._copy.write("\n")
+            elif not width:
+                names = _names(texts)
+                width = len(names)
+                writer.writerow(names)
+            else:
+                over = next((text for text in texts[width:] if text), None)
+                if over is not None:
+                    found = f"{source.at(number)}: the value {over!r} is to the right of the header"
+                    raise DataError(f"{found}; name its column, or delete it")
+                writer.writerow([*texts[:width], *[""] * (width - len(texts))])
+        if not width:
+            raise DataError(f"{source.path} is empty: its sheet {self.sheet!r} has no values")
+
+
+def _check(source: Source, max_bytes: int | None) -> bool:
+    """Raise DataError if a file is not a workbook or too large; return whether a sheet has formulas."""
+    try:
+        limit = unpack_limit(source.path.stat().st_size, max_bytes)
+        with zipfile.ZipFile(source.path) as archive:
+            # zipfile reads no more of a member than this.
+            if sum(member.file_size for member in archive.infolist()) > limit:
+                raise DataError(beyond_limit(source.path, limit))
+            sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
+            return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise DataError(f"{source.path} is not an Excel workbook, although its name says so ({error})") from error
+    except OSError as error:
+        raise source.broken(error) from error
+
+
+@contextmanager
+def _workbook(openpyxl: Any, source: Source, data_only: bool) -> Iterator[Any]:
+    try:
+        book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
+    except Exception as error:  # openpyxl raises errors of all kinds for damaged files
+        raise _damaged(source, error) from error
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) -> str:
+    """Return the name of the sheet to read."""
+    present = [each.title for each in book.worksheets]
+    if sheet is not None:
+        if sheet not in present:
+            listed = ", ".join(map(repr, present))
+            raise DataError(f"{source.path} has no sheet {sheet!r}; its sheets are {listed}")
+        return sheet
+    if likely in present:
+        return str(likely)
+    filled = [each.title for each in book.worksheets if each.sheet_state == "visible" and _has_values(source, each)]
+    if not filled:
+        raise DataError(f"{source.path} is empty: none of its sheets has values")
+    if len(filled) > 1:
+        listed = ", ".join(map(repr, filled))
+        found = f"{source.path} has {len(filled)} sheets, {listed}; pass the one to read: "
+        raise DataError(Message(found, Parameter("sheet", ...)))
+    return str(filled[0])
+
+
+def _has_values(source: Source, sheet: Any) -> bool:
+    return any(cell.value is not None for row in _sheet_rows(source, sheet) for cell in row)
+
+
+def _sheet_rows(source: Source, sheet: Any) -> Iterator[Any]:
+    """Yield the cells of each row."""
+    sheet.reset_dimensions()  # those that a file states may be wrong
+    rows = sheet.iter_rows()
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _damaged(source, error) from error
+        yield row
+
+
+def _damaged(source: Source, error: Exception) -> DataError:
+    return DataError(f"{source.path} is not an Excel workbook, or is damaged ({type(error).__name__}: {error})")
+
+
+def _checked_rows(source: Source, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
+    """Yield the cells of each row; raise DataError if the value of a formula is not in the file, and would be lost."""
+    for cells, others in zip(rows, formulas, strict=True):
+        for cell, formula in zip(cells, others, strict=False):
+            if cell.value is None and formula.data_type == "f":
+                raise DataError(
+                    f"{source.path}, cell {formula.coordinate}: the value of its formula is not in the file; open the "
+                    "workbook in a spreadsheet program and save it"
+                )
+        yield cells
+
+
+def _names(texts: list[str]) -> list[str]:
+    """Return the names in a header: without empty cells at its end, and with the names of pandas for other ones."""
+    last = max(i for i, text in enumerate(texts) if text)
+    return [text or f"unnamed: {i}" for i, text in enumerate(texts[: last + 1])]
+
+
+def _text(value: Any, decimal: str) -> str:
+    """Return a value as it is written in a csv file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return (str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)).replace(".", decimal)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    return str(value)
+
+
+# Svmlight files, read with scikit-learn.
+
+
+SVMLIGHT_BLOCK = 1 << 23
+MAX_LINE = 1 << 28
+_LINE = re.compile(rb"\s*(#.*)?$|\s*[^\s:#]+(\s+(qid|\d+):[^\s:#]+)*\s*(#.*)?$")
+
+
+def svmlight_parts(source: Source, n_features: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
+    """Yield matrices of the same width and labels; if ``n_features`` is None, the file is read twice."""
+    if n_features is None:
+        n_features = max(X.shape[1] for X, _ in _parsed_svmlight(source, None, zero_based))
+    yield from _parsed_svmlight(source, n_features, zero_based)
+
+
+def svmlight_matrix(source: Source, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
+    """Return the features and the labels of the whole file."""
+    with source.open() as stream:
+        X, y = _parse(source, io.BytesIO(stream.read()), n_features, zero_based)
+    if y.size == 0:
+        raise DataError(f"{source.path} has no rows")
+    return X, y
+
+
+def _parsed_svmlight(source: Source, n_features: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
+    rows = 0
+    with source.open() as stream:
+        while block := stream.read(SVMLIGHT_BLOCK):
+            rest = stream.readline(MAX_LINE)
+            if len(rest) == MAX_LINE:
+                raise DataError(f"{source.path} has a line longer than the limit of {MAX_LINE:,} bytes")
+            X, y = _parse(source, io.BytesIO(block + rest), n_features, zero_based)
+            if y.size:
+                rows += y.size
+                yield X, y
+    if rows == 0:
+        raise DataError(f"{source.path} has no rows")
+
+
+def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
+    try:
+        result: tuple[Any, Any] = load_svmlight_file(content, n_features=n_features, zero_based=zero_based)
+        return result
+    except (ValueError, OverflowError) as error:
+        raise _explained(source, error, n_features) from error
+
+
+def _explained(source: Source, error: Exception, n_features: int | None) -> DataError:
+    text = str(error)
+    if "index 0" in text:
+        return DataError(Message(f"{source.path} has a feature index 0; pass ", Parameter("zero_based", True)))
+    if "n_features was set" in text:
+        return DataError(f"{source.path} has more than the requested {n_features} features")
+    if isinstance(error, OverflowError):
+        return DataError(f"{source.path} has a feature index outside the range of integers")
+    with source.open() as stream:
+        for number, line in enumerate(stream, 1):
+            if not _LINE.match(line):
+                shown = line[:60].decode("utf-8", "replace").rstrip()
+                return DataError(f"{source.path}, line {number}: must be 'label index:value ...'; got {shown!r}")
+    return DataError(f"{source.path} is not an svmlight file: {text}")
+
+
+# Conversion of parts of any size to batches of one size, in order or shuffled within a buffer.
+
+
+Part = tuple[Any, NDArray[Any] | None]
+
+
+def rebatch(
+    parts: Iterable[Part], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
+) -> Iterator[Part]:
+    """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
+
+    Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
+    """
+    pool: list[Part] = []
+    held, enough = 0, max(batch_size, buffer_size or 0)
+    for part in parts:
+        start, n_rows = 0, part[0].shape[0]
+        while start < n_rows:
+            stop = min(start + enough - held, n_rows)
+            pool.append(_pool_rows(part, slice(start, stop)))
+            held, start = held + stop - start, stop
+            if held == enough:
+                whole = _permuted(_joined_pool(pool), rng)
+                full = held - held % batch_size
+                yield from _split(whole, full, batch_size)
+                pool, held = [_pool_rows(whole, slice(full, held))], held - full
+    if held:
+        yield from _split(_permuted(_joined_pool(pool), rng), held, batch_size)
+
+
+def _split(part: Part, n_rows: int, size: int) -> Iterator[Part]:
+    for start in range(0, n_rows, size):
+        yield _pool_rows(part, slice(start, min(start + size, n_rows)))
+
+
+def _permuted(part: Part, rng: np.random.Generator | None) -> Part:
+    return part if rng is None else _pool_rows(part, rng.permutation(part[0].shape[0]))
+
+
+def _pool_rows(part: Part, index: Any) -> Part:
+    X, y = part
+    rows = X[index] if scipy.sparse.issparse(X) else X.iloc[index].reset_index(drop=True)
+    return rows, None if y is None else y[index]
+
+
+def _joined_pool(pool: list[Part]) -> Part:
+    if len(pool) == 1:
+        return pool[0]
+    matrices = [X for X, _ in pool]
+    labels = None if pool[0][1] is None else np.concatenate([y for _, y in pool if y is not None])
+    if scipy.sparse.issparse(matrices[0]):
+        return scipy.sparse.vstack(matrices, format="csr"), labels
+    import pandas as pd
+
+    return pd.concat(matrices, ignore_index=True), labels
+
+
+# Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once.
+
+
+# Formats that are read as text; sheets are copied to text.
+TEXT_FORMATS = ("csv", "tsv", "xlsx")
+
+
+class TableSource:
+    """File or data frame with known columns; the header is parsed once, even if the rows are read several times.
+
+    Parameters
+    ----------
+    table : str, Path, list of them, file or data frame
+        File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
+        binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
+    delimiter : str, default=None
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+    max_bytes : int, default=None
+        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
+        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit. It
+        counts for Excel workbooks, which are read at once; :meth:`read` has the limit for other files.
+    likely : dict, default=None
+        "delimiter", "encoding" and "sheet" of similar tables, which this one has too unless its content shows others.
+        They count only where the parameters of these names are None.
+
+    Attributes
+    ----------
+    name : str
+        Path of the file, or "the table" for a data frame.
+    columns : list of str or None
+        Column names, in order; None for an svmlight file, which has no column names.
+    text : TextOptions
+        How values are written. The delimiter and the encoding are those of the first file.
+    sheet : str or None
+        Name of the sheet of the first Excel workbook.
+    notes : list of str
+        Delimiters and encodings that were detected and are neither the default nor ``likely``.
+    n_skipped : int
+        Number of rows without a label that the last call of :meth:`read` left out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rocmax.data import TableSource
+    >>> source = TableSource(pd.DataFrame({"amount": [10, None], "label": ["ok", "fraud"]}))
+    >>> source.columns
+    ['amount', 'label']
+    >>> source.read(target="label").X["amount"].tolist()
+    [10.0, nan]
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        *,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+        na: str | Sequence[str] = (),
+        encoding: str | None = None,
+        sheet: str | None = None,
+        max_bytes: int | None = None,
+        likely: Mapping[str, Any] | None = None,
+    ) -> None:
+        options = text_options(delimiter, decimal, thousands, na, encoding)
+        likely = _checked(likely or {})
+        self.n_skipped = 0
+        self._spool = Spool(table) if hasattr(table, "read") else None
+        self._sources: list[Any] = _sources(table, options, self._spool)
+        self._sheets: list[SheetCopy] = []
+        for i, source in enumerate(self._sources):
+            if source.format == "xlsx":
+                copy = SheetCopy(source, sheet, likely.get("sheet"), decimal, max_bytes)
+                self._sheets.append(copy)
+                written = replace(options, delimiter=SHEET_DELIMITER, encoding=UTF8)
+                self._sources[i] = source._replace(content=copy.path, text=written)
+            elif source.format in ("csv", "tsv"):
+                self._sources[i] = source._replace(text=detected(source, likely))
+        self.text: TextOptions = self._sources[0].text
+        self.sheet = self._sheets[0].sheet if self._sheets else None
+        self.notes = _detection_notes(self._sources, options, likely)
+        self.columns = _header(self._sources[0])
+        for i, source in enumerate(self._sources):
+            if i:
+                _check_same(self._sources[0], self.columns, source)
+            if isinstance(source, Source):
+                self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+        self.name = str(self._sources[0].path)
+        if len(self._sources) > 1:
+            self.name += f" and {len(self._sources) - 1} more"
+
+    def read(
+        self,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Kind] | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        max_bytes: int | None = None,
+        skip_unlabelled: bool = False,
+    ) -> Table:
+        """Read all rows.
+
+        Parameters
+        ----------
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred.
+        n_features : int, default=None
+            Number of features of an svmlight file. If None, the largest index is used.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        max_bytes : int, default=None
+            Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file.
+            If None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no
+            limit.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
+
+        Returns
+        -------
+        Table
+            ``X`` (DataFrame or CSR matrix) and ``y``.
+        """
+        sources = [_limited(source, max_bytes) for source in self._sources]
+        if sources[0].format == "svmlight":
+            _no_names(sources[0], target, columns)
+            if len(sources) > 1:
+                raise DataError(f"svmlight files must be passed one at a time; got {self.name}")
+            X, y = svmlight_matrix(sources[0], n_features, zero_based)
+            n_rows, found = X.shape[0], labelled(sources[0], X, y, skip_unlabelled)
+        else:
+            names, declared = self._resolve(target, columns, types)
+            table = _joined(sources, names, declared, max_bytes)
+            n_rows, found = table.num_rows, as_table(sources[0], table, target, types or {}, skip_unlabelled)
+        self.n_skipped = int(n_rows - found.X.shape[0])
+        if self.n_skipped and self.n_skipped == n_rows:
+            where = "" if target is None else f" in column {target!r}"
+            raise DataError(f"{sources[0].path} must have labels{where}; got none")
+        return found
+
+    def batches(
+        self,
+        *,
+        target: str | None = None,
+        batch_size: int = 10_000,
+        buffer_size: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Kind] | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        skip_unlabelled: bool = False,
+    ) -> Iterator[Table]:
+        """Read the rows in batches.
+
+        Parameters
+        ----------
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        batch_size : int, default=10000
+            Number of rows in a batch; the last batch may have fewer.
+        buffer_size : int, default=None
+            Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
+        random_state : int, numpy.random.Generator or None, default=None
+            Seed or generator of the order. Pass an int for reproducible results.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred. The other types are inferred
+            from the first 4 MB of a text table; a later row with another type is an error that names the line.
+        n_features : int, default=None
+            Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
+
+        Returns
+        -------
+        iterator of Table
+            ``X`` (DataFrame or CSR matrix) and ``y``.
+        """
+        _check_sizes(batch_size, buffer_size)
+        source: Any = self._sources[0]
+        if source.format == "svmlight":
+            _no_names(source, target, columns)
+            pairs = (pair for one in self._sources for pair in svmlight_parts(one, n_features, zero_based))
+            parts: Iterator[Any] = (labelled(source, *pair, skip_unlabelled) for pair in pairs)
+        else:
+            names, declared = self._resolve(target, columns, types)
+            pieces = (piece for one in self._sources for piece in _pieces(one, names, declared))
+            parts = (as_table(source, piece, target, types or {}, skip_unlabelled) for piece in pieces)
+        rng = None if buffer_size is None else np.random.default_rng(random_state)
+        return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
+
+    def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
+        """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        values : sequence of str
+            Values, without spaces around them.
+
+        Returns
+        -------
+        dict of str to str
+            Places by value.
+        """
+        found: dict[str, str] = {}
+        for source in self._sources:
+            rest = [value for value in values if value not in found]
+            if not rest or source.format not in TEXT_FORMATS:
+                break
+            found |= {value: source.at(n) for value, n in csv_lines_of(source, column, rest).items()}
+        return found
+
+    def find(self, column: str, test: Callable[[str], bool]) -> tuple[str, str] | None:
+        """Return the place of the first value of a column of a text table that passes a test, and the value.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        test : callable
+            Function of a value, without spaces around it, that returns a bool.
+
+        Returns
+        -------
+        tuple of str or None
+            Place, such as "train.csv, line 7", and value; None if there is none or the table is not a text table.
+        """
+        for source in self._sources:
+            found = first_line(source, column, test) if source.format in TEXT_FORMATS else None
+            if found is not None:
+                return source.at(found[0]), found[1]
+        return None
+
+    def zero_led(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns of text tables in which whole numbers have leading zeros, as codes have.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Columns to look at.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        first = self._sources[0]
+        return zero_led(first, columns) if columns and first.format in TEXT_FORMATS else []
+
+    def _resolve(
+        self, target: str | None, columns: Sequence[str] | None, types: Mapping[str, Kind] | None
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Return the columns to read, with the target last, and the Arrow types of those that are declared."""
+        check_names(columns)
+        present = self.columns or []
+        wanted = list(present if columns is None else columns)
+        check_columns(self.name, wanted + ([] if target is None else [target]), present)
+        names = [name for name in wanted if name != target] + ([] if target is None else [target])
+        pa = arrow()
+        text = dict.fromkeys(("text", "date", "parsed", "raw"), pa.string())
+        kinds = {"number": pa.float64(), **text}
+        unknown = [kind for kind in (types or {}).values() if kind not in kinds]
+        if unknown:
+            raise ValueError(f"the values of types must be 'number' or 'text'; got {unknown[0]!r}")
+        return names, {name: kinds[kind] for name, kind in (types or {}).items()}
+
+
+def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
+    for name, value in (
+        ("batch_size", batch_size),
+        ("buffer_size", batch_size if buffer_size is None else buffer_size),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
+    if buffer_size is not None and buffer_size < batch_size:
+        raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
+
+
+def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
+    if target is not None or columns is not None:
+        raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
+
+
+def _sources(table: Any, options: TextOptions, spool: Spool | None) -> list[Any]:
+    """Return the files or the data frame of a table."""
+    if spool is not None:
+        return [Source(Path(spool.name), "csv", None, text=options, content=spool.path)]
+    if is_frame(table):
+        arrow()
+        return [FrameSource(table, text=options)]
+    several = isinstance(table, list | tuple)
+    paths = list(table) if several else [table]
+    if not paths or not all(isinstance(path, str | Path) for path in paths):
+        got = "none" if not paths else f"a value of type {type(table).__name__}"
+        raise TypeError(f"table must be a path, a list of paths, or a pandas or polars DataFrame; got {got}")
+    return [source._replace(text=options) for path in paths for source in find_sources(path)]
+
+
+def _checked(likely: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how similar tables are written; raise ParameterError if a value is invalid."""
+    options = text_options(likely.get("delimiter"), ".", None, (), likely.get("encoding"))
+    return {"delimiter": options.delimiter, "encoding": options.encoding, "sheet": likely.get("sheet")}
+
+
+def _detection_notes(sources: list[Any], options: TextOptions, likely: Mapping[str, Any]) -> list[str]:
+    """Return a note about each kind of file whose delimiter or encoding was detected and is not the expected one."""
+    notes: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        if source.format not in ("csv", "tsv"):
+            continue
+        usual = likely.get("delimiter") or ("\t" if source.format == "tsv" else ",")
+        found: dict[str, str] = {}
+        if options.delimiter is None and source.text.delimiter != usual:
+            found["delimiter"] = repr(source.text.delimiter)
+        if options.encoding is None and source.text.encoding != (likely.get("encoding") or UTF8):
+            found["encoding"] = source.text.encoding
+        if found:
+            text = " and ".join(f"the {name} {value}" for name, value in found.items())
+            others = (part for name in found for part in (" or ", Parameter(name, ...)))
+            advice = Message(f"{source.path} has {text}, as its first rows show; for another one: ", *list(others)[1:])
+            notes.setdefault(tuple(found.values()), advice)
+    return list(notes.values())
+
+
+def _header(source: Any) -> list[str] | None:
+    if isinstance(source, FrameSource):
+        return frame_header(source)
+    if source.format == "parquet":
+        return parquet_header(source)
+    return None if source.format == "svmlight" else csv_header(source)
+
+
+def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
+    """Raise DataError if another file of the same table has other columns."""
+    names = _header(source)
+    if (names is None) != (columns is None):
+        raise DataError(f"{first.path} and {source.path} must both have column names, or neither of them")
+    if names is not None and columns is not None and set(names) != set(columns):
+        lacking = [name for name in columns if name not in set(names)]
+        other = f"no column {lacking[0]!r}" if lacking else f"the column {(set(names) - set(columns)).pop()!r}"
+        raise DataError(f"{source.path} must have the columns of {first.path}; got {other}")
+
+
+def _limited(source: Any, max_bytes: int | None) -> Any:
+    return source.limited(max_bytes) if isinstance(source, Source) else source
+
+
+def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
+    """Return the rows of all files as one Arrow table; a column that is text in one file is text in all."""
+    tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    if len(tables) == 1:
+        return tables[0]
+    pa = arrow()
+    mixed = [
+        name
+        for name in names
+        if len({table.schema.field(name).type for table in tables}) > 1
+        and any(is_text(kind) or pa.types.is_temporal(kind) for kind in (t.schema.field(name).type for t in tables))
+    ]
+    if mixed:
+        declared = {**declared, **dict.fromkeys(mixed, pa.string())}
+        tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    for source, table in zip(sources[1:], tables[1:], strict=True):
+        try:
+            pa.unify_schemas([tables[0].schema, table.schema], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise DataError(
+                f"the columns of {source.path} must have the types of those of {sources[0].path}; {error}"
+            ) from error
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _whole(source: Any, names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
+    if isinstance(source, FrameSource):
+        return frame_table(source, names)
+    if source.format == "parquet":
+        check_parquet_size(source, names, max_bytes)
+        return arrow().concat_tables(parquet_parts(source, names))
+    return csv_table(source, names, declared)
+
+
+def _pieces(source: Any, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+    if isinstance(source, FrameSource):
+        return frame_parts(source, names)
+    if source.format == "parquet":
+        return parquet_parts(source, names)
+    return csv_parts(source, names, declared)
+
+
+# Public readers of files and data frames, as a whole or in batches.
+
+
+def read_columns(
+    path: Any, *, delimiter: str | None = None, encoding: str | None = None, sheet: str | None = None
+) -> list[str] | None:
+    """Return the column names of a file, or None for an svmlight file, which has no column names.
+
+    Parameters
+    ----------
+    path : str, Path or data frame
+        Table, as in :func:`read_table`.
+    delimiter : str, default=None
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+
+    Returns
+    -------
+    list of str or None
+        Column names, in order.
+    """
+    return TableSource(path, delimiter=delimiter, encoding=encoding, sheet=sheet).columns
+
+
+def read_table(
+    path: Any,
+    *,
+    target: str | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    max_bytes: int | None = None,
+    skip_unlabelled: bool = False,
+) -> Table:
+    r"""Read a whole file.
+
+    Parameters
+    ----------
+    path : str, Path or data frame
+        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+        .bz2, .zst). A pandas or polars DataFrame is also accepted.
+    target : str, default=None
+        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+    columns : sequence of str, default=None
+        Features to read, in this order. If None, all columns except the target are read.
+    types : dict, default=None
+        "number" or "text" for columns whose type should not be inferred.
+    delimiter : str, default=None
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+    n_features : int, default=None
+        Number of features of an svmlight file. If None, the largest index is used.
+    zero_based : bool, default=False
+        Whether the feature indices of an svmlight file start at 0 instead of 1.
+    max_bytes : int, default=None
+        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
+        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
+
+    Returns
+    -------
+    Table
+        ``X`` (DataFrame or CSR matrix) and ``y``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used. The message names the line if it is known.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "payments.csv")
+    ...     _ = path.write_text("amount,country,label\n10,FR,ok\n,DE,fraud\n")
+    ...     X, y = read_table(path, target="label")
+    >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
+    ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
+    """
+    source = TableSource(
+        path,
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        max_bytes=max_bytes,
+    )
+    return source.read(
+        target=target,
+        columns=columns,
+        types=types,
+        n_features=n_features,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+        skip_unlabelled=skip_unlabelled,
+    )
+
+
+def iter_batches(
+    path: Any,
+    *,
+    target: str | None = None,
+    batch_size: int = 10_000,
+    buffer_size: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    skip_unlabelled: bool = False,
+) -> Iterator[Table]:
+    r"""Read a file of any size in batches, in bounded memory.
+
+    If ``buffer_size`` is given, the rows are returned in random order: the reader fills a buffer with that many rows,
+    shuffles it, and returns batches from it. Every row is returned exactly once. If the file is sorted by class, the
+    buffer must be larger than the longest run of one class; otherwise, shuffle the file first.
+
+    Parameters
+    ----------
+    path : str, Path or data frame
+        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+        .bz2, .zst). A pandas or polars DataFrame is also accepted.
+    target : str, default=None
+        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+    batch_size : int, default=10000
+        Number of rows in a batch; the last batch may have fewer.
+    buffer_size : int, default=None
+        Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed or generator of the order. Pass an int for reproducible results.
+    columns : sequence of str, default=None
+        Features to read, in this order. If None, all columns except the target are read.
+    types : dict, default=None
+        "number" or "text" for columns whose type should not be inferred. The other types are inferred
+        from the first 4 MB of a text table; a later row with another type is an error that names the line.
+    delimiter : str, default=None
+        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    decimal : {".", ","}, default="."
+        The decimal mark of numbers in a text table.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
+    encoding : str, default=None
+        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
+        latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+    n_features : int, default=None
+        Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
+    zero_based : bool, default=False
+        Whether the feature indices of an svmlight file start at 0 instead of 1.
+    skip_unlabelled : bool, default=False
+        Whether to leave out rows without a label, which are otherwise an error.
+
+    Yields
+    ------
+    Table
+        ``X`` (DataFrame or CSR matrix) and ``y``.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import iter_batches
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "numbers.csv")
+    ...     _ = path.write_text("x,label\n" + "".join(f"{i},{i % 2}\n" for i in range(5)))
+    ...     batches = [X["x"].tolist() for X, y in iter_batches(path, target="label", batch_size=2)]
+    >>> batches
+    [[0.0, 1.0], [2.0, 3.0], [4.0]]
+    """
+    _check_sizes(batch_size, buffer_size)
+    source = TableSource(
+        path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding, sheet=sheet
+    )
+    return source.batches(
+        target=target,
+        batch_size=batch_size,
+        buffer_size=buffer_size,
+        random_state=random_state,
+        columns=columns,
+        types=types,
+        n_features=n_features,
+        zero_based=zero_based,
+        skip_unlabelled=skip_unlabelled,
+    )

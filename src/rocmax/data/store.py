@@ -1,0 +1,834 @@
+"""Rows, labels and weights on disk, read in chunks by fits that need less memory than the data.
+
+A memory map counts towards a limit on the address space with its whole size; explicit reads do not.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+from rocmax._support import stage
+from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights
+from rocmax.data.read import DataError, Kind, Table, TableSource, check_names
+
+# Sizes in bytes, given as numbers or strings.
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGT", 1)}
+
+
+def parse_bytes(name: str, size: Any) -> int:
+    """Return a size in bytes; a string may have a unit such as "MB" or "GiB"."""
+    if isinstance(size, int | float) and not isinstance(size, bool) and 1 <= size < float("inf"):
+        return int(size)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", size) if isinstance(size, str) else None
+    if found is None or found[2].upper() not in _UNITS or float(found[1]) * _UNITS[found[2].upper()] < 1:
+        raise ValueError(f"{name} must be a number of bytes or a string such as '500MB' or '2GiB'; got {size!r}")
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+# Arrays in files that are read and written in parts, without a memory map.
+
+
+# Number of words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
+_HEIGHT, _WIDTH = 128, 251
+
+
+class DiskArray:
+    """Array in C order in a file, of which some rows are in memory at a time.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    dtype : dtype
+        Type of the values.
+    shape : tuple of int
+        Shape, one or two dimensions.
+    offset : int, default=0
+        Position of the first value in the file, in bytes.
+    """
+
+    def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
+        self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
+        self._offset = offset
+        # Size, time and place of a file of the user, and checksums of the rows that were read; they must not change.
+        self._stamp: tuple[int, ...] | None = None
+        self._sums: dict[tuple[int, int], int] = {}
+        self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
+
+    @classmethod
+    def open(cls, path: str | Path) -> DiskArray:
+        """Open a .npy file."""
+        try:
+            # Only the header is read; the map is closed with the array.
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} must be a .npy file with numbers; got an error: {error}") from error
+        if not isinstance(array, np.memmap):
+            raise DataError(f"{path} must be a .npy file with one array; got an archive")
+        found = cls.of_map(array)
+        if found is None:
+            order = "C" if array.flags.c_contiguous else "Fortran"
+            raise DataError(
+                f"{path} must have one or two dimensions in C order, row after row; got shape {array.shape} in {order} "
+                "order. Save numpy.ascontiguousarray(X)"
+            )
+        return found
+
+    @classmethod
+    def of_map(cls, array: Any) -> DiskArray | None:
+        """Return the part of a file that an array maps; None for an array whose values must be read from memory.
+
+        Such arrays are those without a file, those that are not contiguous, and copy-on-write maps, whose changes are
+        not in the file.
+        """
+        if not isinstance(array, np.ndarray) or array.ndim not in (1, 2) or not array.flags.c_contiguous:
+            return None
+        # A slice of a map has the name and the offset of the whole map, which is the last array in the chain of bases.
+        whole: Any = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if not isinstance(whole, np.memmap) or whole.filename is None or whole.mode == "c":
+            return None
+        if whole.mode != "r":
+            whole.flush()
+        start = whole.offset + array.ctypes.data - whole.ctypes.data
+        found = cls(whole.filename, array.dtype, array.shape, start)
+        found._stamp = file_stamp(found.path)
+        return found
+
+    @classmethod
+    def create(cls, path: Path, dtype: DTypeLike, shape: Sequence[int]) -> DiskArray:
+        """Create a file with zeros, which take no space on the disk before they are written."""
+        found = cls(path, dtype, shape)
+        with writing_in(path.parent), path.open("wb") as file:
+            file.truncate(found._row_bytes * found.shape[0])
+        return found
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the rows from ``start`` to ``stop``.
+
+        Raises
+        ------
+        DataError
+            If the file of an array from :meth:`open` or :meth:`of_map` is another one than before: its size or time
+            differs, or the checksum of rows that were read before.
+        """
+        found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            self._fill(file, found, start)
+        if self._stamp is not None:
+            now = checksum(found)
+            if self._sums.setdefault((start, stop), now) != now:
+                raise DataError(_changed(self.path, f"rows {start} to {min(stop, self.shape[0])} have other values"))
+        return found
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Write rows from ``start`` on."""
+        with writing_in(self.path.parent), self._opened("r+b") as file:
+            file.seek(self._offset + start * self._row_bytes)
+            left = memoryview(np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+            while left.nbytes:
+                # Where the disk ends, only a part is written, and the next call raises the error.
+                left = left[file.write(left) :]
+
+    def rows(self, index: NDArray[np.intp]) -> NDArray[Any]:
+        """Return some rows, read one by one in the order of the file."""
+        found: NDArray[Any] = np.empty((index.size, *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            for place in np.argsort(index, kind="stable"):
+                self._fill(file, found[place : place + 1], int(index[place]))
+        return found
+
+    def slices(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[Any]:
+        """Return several ranges of rows, one after the other."""
+        ends = np.cumsum(stops - starts)
+        found: NDArray[Any] = np.empty((int(ends[-1]) if ends.size else 0, *self.shape[1:]), dtype=self.dtype)
+        with self._opened("rb") as file:
+            for start, stop, end in zip(starts, stops, ends, strict=True):
+                self._fill(file, found[end - (stop - start) : end], int(start))
+        return found
+
+    def _fill(self, file: BinaryIO, target: NDArray[Any], start: int) -> None:
+        if not target.size:
+            return
+        file.seek(self._offset + start * self._row_bytes)
+        view = memoryview(target).cast("B")  # type: ignore[arg-type]
+        while view.nbytes:
+            count = file.readinto(view)  # type: ignore[attr-defined]  # of a raw file
+            if not count:
+                end = start + len(target)
+                raise DataError(f"{self.path} ends before row {end} of {self.shape[0]}; was it changed?")
+            view = view[count:]
+
+    def _opened(self, mode: str) -> BinaryIO:
+        try:
+            file = cast(BinaryIO, open(self.path, mode, buffering=0))  # noqa: SIM115  # closed by the caller
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if self._stamp is not None and file_stamp(file.fileno()) != self._stamp:
+            file.close()
+            raise DataError(_changed(self.path, "its size, its time or its place on the disk is another one"))
+        return file
+
+
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Turn errors of writing, such as a full disk, into a DataError with the name of the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"folder must have space for a binary copy of the rows and for score vectors; got {folder}: "
+            f"{error.strerror or error}. Pass another folder, or remove files from that disk"
+        ) from error
+
+
+def file_stamp(file: Path | int) -> tuple[int, ...]:
+    """Return size, time of the last change and place on the disk of a file: if one differs, the file was changed."""
+    found = os.stat(file)
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev
+
+
+def checksum(*arrays: NDArray[Any] | None) -> int:
+    """Return a checksum of the values, types and shapes of arrays of numbers, None or text."""
+    total = 0
+    for array in arrays:
+        # Text of variable length, and objects, are pointers in memory.
+        values = array.astype(str) if array is not None and array.dtype.kind in "OT" else array
+        total = zlib.crc32(repr(None if values is None else (values.dtype.str, values.shape)).encode(), total)
+        if values is not None and values.size:
+            total = _checksum_of_bytes(np.ascontiguousarray(values).reshape(-1).view(np.uint8), total)
+    return total
+
+
+def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
+    """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
+    size = values.size - values.size % (8 * _WIDTH)
+    words = values[:size].view(np.uint64).reshape(-1, _WIDTH)
+    for start in range(0, len(words), _HEIGHT):
+        total = zlib.crc32(words[start : start + _HEIGHT].sum(axis=0), total)
+    return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
+
+
+def _changed(path: Path, how: str) -> str:
+    return (
+        f"{path} must not change while its rows are used: {how} than when it was read before. Fit to a copy of the "
+        "file, or again when it is complete"
+    )
+
+
+# Rows that are read in chunks: in memory, in .npy files, or in CSR arrays in files.
+
+
+class Rows(Protocol):
+    """Rows of numbers that are read in chunks."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Yield the number of the first row of each chunk, and the chunk, an array or a CSR matrix."""
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows."""
+
+
+class MemoryRows:
+    """Rows in memory, in one or several parts.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray or CSR matrix
+        The parts, with equal numbers of columns.
+    """
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self._parts = [part.astype(_precision(part.dtype), copy=False) for part in parts]
+        self._first = np.cumsum([0, *(part.shape[0] for part in parts)])
+        self.shape = (int(self._first[-1]), int(parts[0].shape[1]))
+        self.dtype = np.result_type(*(part.dtype for part in self._parts))
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Yield the parts."""
+        return ((int(first), part) for first, part in zip(self._first, self._parts, strict=False) if part.shape[0])
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows, with the rows of each part in order."""
+        if len(self._parts) == 1:
+            return self._parts[0][index]
+        part_of = np.searchsorted(self._first, index, side="right") - 1
+        order = np.argsort(part_of, kind="stable")
+        found = [self._parts[p][index[part_of == p] - self._first[p]] for p in np.unique(part_of)]
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
+        if not found:
+            return self._parts[0][:0]
+        joined = sparse.vstack(found, format="csr") if any(map(sparse.issparse, found)) else np.concatenate(found)
+        return joined[back]
+
+
+class DenseFileRows:
+    """Dense rows in a file.
+
+    Parameters
+    ----------
+    array : DiskArray
+        The rows.
+    chunk_bytes : int
+        Approximate size of a chunk in memory.
+    """
+
+    def __init__(self, array: DiskArray, chunk_bytes: int) -> None:
+        self._array = array
+        self.shape = (array.shape[0], array.shape[1])
+        self.dtype = _precision(array.dtype)
+        self._step = max(1, chunk_bytes // max(1, self.shape[1] * self.dtype.itemsize))
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Read the chunks in the order of the file."""
+        for start in range(0, self.shape[0], self._step):
+            yield start, self._array.read(start, start + self._step).astype(self.dtype, copy=False)
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Read some rows."""
+        return self._array.rows(index).astype(self.dtype, copy=False)
+
+
+class SparseFileRows:
+    """CSR rows in three files.
+
+    Parameters
+    ----------
+    data, indices, indptr : DiskArray
+        The arrays of the CSR format.
+    n_features : int
+        Number of columns.
+    chunk_bytes : int
+        Approximate size of a chunk in memory.
+    """
+
+    def __init__(
+        self, data: DiskArray, indices: DiskArray, indptr: DiskArray, n_features: int, chunk_bytes: int
+    ) -> None:
+        self._data, self._indices, self._indptr = data, indices, indptr
+        self.shape = (indptr.shape[0] - 1, n_features)
+        self.dtype = _precision(data.dtype)
+        stored = data.shape[0] * (data.dtype.itemsize + indices.dtype.itemsize) + self.shape[0] * 8
+        self._step = max(1, int(chunk_bytes * self.shape[0] / max(1, stored)))
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Read the chunks in the order of the files."""
+        for start in range(0, self.shape[0], self._step):
+            yield start, self._slice(start, start + self._step)
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Read some rows."""
+        starts, stops = self._indptr.rows(index), self._indptr.rows(index + 1)
+        data = self._data.slices(starts, stops).astype(self.dtype, copy=False)
+        indptr = np.append(0, np.cumsum(stops - starts))
+        shape = (index.size, self.shape[1])
+        return sparse.csr_matrix((data, self._indices.slices(starts, stops), indptr), shape=shape)
+
+    def _slice(self, start: int, stop: int) -> Any:
+        ends = self._indptr.read(start, min(stop, self.shape[0]) + 1)
+        data = self._data.read(int(ends[0]), int(ends[-1])).astype(self.dtype, copy=False)
+        indices = self._indices.read(int(ends[0]), int(ends[-1]))
+        return sparse.csr_matrix((data, indices, ends - ends[0]), shape=(ends.size - 1, self.shape[1]))
+
+
+def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the products: sums of many rows need more digits than those of half precision."""
+    return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(np.float64)
+
+
+# Labels and weights of many rows.
+
+
+# Rows whose labels or weights are processed at a time, and the number of distinct labels that fit into a byte.
+_BLOCK, _MOST_CLASSES = 1 << 20, 255
+
+
+class LabelCodes:
+    """Labels of many rows, stored as one byte per row."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+        self._codes: list[NDArray[np.uint8]] = []
+
+    def add(self, y: NDArray[Any], name: str = "y") -> None:
+        """Add the labels of some rows; ``name`` is their name in messages."""
+        try:
+            values, place = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise _mixed(name, y.tolist()) from None
+        for value in values.tolist():
+            self._known.setdefault(value, len(self._known))
+        if len({isinstance(value, str) for value in self._known}) > 1:
+            raise _mixed(name, self._known)
+        if len(self._known) > _MOST_CLASSES:
+            raise ValueError(f"Only binary classification is supported. Got more than {_MOST_CLASSES} classes")
+        codes = np.array([self._known[value] for value in values.tolist()], dtype=np.uint8)
+        self._codes.append(codes[place])
+
+    def finish(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Return the distinct labels in ascending order, and the index of each label."""
+        found = np.array(list(self._known))
+        order = np.argsort(found)
+        rank = np.empty(order.size, dtype=np.uint8)
+        rank[order] = np.arange(order.size)
+        return found[order], rank[np.concatenate(self._codes)] if self._codes else np.empty(0, dtype=np.uint8)
+
+
+def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Return the distinct labels in ascending order, and the index of each label."""
+    labels: Any = DiskArray.open(y) if isinstance(y, str | Path) else DiskArray.of_map(y)
+    if labels is None:
+        # NumPy would turn the numbers in a list with numbers and text into text.
+        labels = np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)
+    if labels.shape != (size,):
+        raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
+    codes = LabelCodes()
+    for start, part in _parts(labels):
+        missing = _missing(part)
+        if missing.any():
+            row = int(missing.argmax())
+            raise DataError(f"y must have a label for each row; got {part[row]} in row {start + row}")
+        codes.add(part)
+    return codes.finish()
+
+
+def open_weights(values: Any, size: int) -> NDArray[np.float64] | DiskArray:
+    """Return one weight per row, which stay on disk if they are there."""
+    found: Any = DiskArray.open(values) if isinstance(values, str | Path) else DiskArray.of_map(values)
+    try:
+        found = np.asarray(values, dtype=np.float64) if found is None else found
+    except (TypeError, ValueError):
+        found = np.asarray(values)
+    if found.dtype.kind not in "fiub":
+        raise DataError(f"sample_weight must contain numbers; got dtype {found.dtype}")
+    if found.shape != (size,):
+        raise DataError(f"sample_weight must have shape ({size},), one value per row; got {found.shape}")
+    for start, part in _parts(found):
+        check_weights(part, "sample_weight", start)
+    checked: NDArray[np.float64] | DiskArray = found
+    return checked
+
+
+def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str = "") -> None:
+    """Raise DataError for a bad weight or one of extreme size; ``first`` is the number of the first row."""
+    bad = ~((values >= 0) & (values < np.inf))
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(
+            f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
+        )
+    extreme = extreme_weights(values)
+    if extreme.any():
+        row = int(extreme.argmax())
+        raise DataError(
+            f"{name} must be {WEIGHT_SIZE}; got {values[row]} in row {first + row}{counted}. {WEIGHT_ADVICE}"
+        )
+
+
+def _parts(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the number of the first row and the values of some rows at a time."""
+    for start in range(0, values.shape[0], _BLOCK):
+        stop = min(start + _BLOCK, values.shape[0])
+        yield start, values.read(start, stop) if isinstance(values, DiskArray) else values[start:stop]
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of labels that are NaN, None or missing in the sense of pandas."""
+    if labels.dtype.kind != "O":
+        missing: NDArray[np.bool_] = labels != labels
+        return missing
+    return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in labels])
+
+
+def _mixed(name: str, labels: Iterable[Any]) -> DataError:
+    kinds = sorted({type(label).__name__ for label in labels})
+    return DataError(f"{name} must have labels of one type, numbers or text; got {' and '.join(kinds)}")
+
+
+# Binary copy of tables, which is read much faster than text.
+
+
+_ARRAYS = (
+    "For arrays and .npy files, pass a RowStore: fit_files(RowStore(X, y)), where X and y may be paths of .npy files"
+)
+
+
+def find_files(files: Any) -> list[Path]:
+    """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
+    given = list(files) if isinstance(files, list | tuple) else [files]
+    if not all(isinstance(name, str | Path) for name in given):
+        kind = next(type(name).__name__ for name in given if not isinstance(name, str | Path))
+        raise TypeError(f"files must be a path, a pattern, a list of paths or a RowStore; got {kind}. {_ARRAYS}")
+    found = [
+        path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
+    ]
+    if not found:
+        raise DataError(f"files must name at least one file; got {files!r}, which matches none")
+    for path in found:
+        if path.lower().endswith((".npy", ".npz")):
+            raise DataError(f"{path} has no labels. {_ARRAYS}")
+    return [Path(path) for path in found]
+
+
+def feature_names(
+    source: TableSource, names: list[str] | None, target: str | None, weight: str | None, columns: Sequence[str] | None
+) -> list[str] | None:
+    """Return the names of the features; raise DataError if they differ from those of the first file."""
+    if source.columns is None:
+        if weight is not None:
+            raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
+        if columns is not None:
+            raise DataError(f"{source.name} is an svmlight file, which has no column names; got columns={columns!r}")
+        return None
+    if target is None:
+        raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
+    if weight == target:
+        raise DataError(f"weight must be another column than target; got {target!r} for both")
+    found = [name for name in (source.columns if columns is None else columns) if name not in (target, weight)]
+    if not found:
+        raise DataError(
+            f"columns must name at least one feature of {source.name}; got {columns}. None reads all columns"
+        )
+    if names is not None and found != names:
+        other = sorted(set(found) ^ set(names)) or found
+        raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
+    return found
+
+
+class BinaryCopy:
+    """Binary copy of batches: dense values or CSR arrays, labels and weights.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder for the files.
+    skip_unlabelled : bool, default=False
+        Whether rows without a label were left out, so that messages count the others only.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows so far.
+    """
+
+    def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
+        self._folder, self._labels, self._weighted = folder, LabelCodes(), False
+        self._counts: list[NDArray[Any]] = []
+        self._counted = " of those with a label" if skip_unlabelled else ""
+        self.n_rows = self._n_features = 0
+
+    def add(self, path: Path, first: int, batch: Table, weight: str | None) -> None:
+        """Append a batch of a file, whose first row has the number ``first`` in the file."""
+        X, y = batch
+        assert y is not None
+        if weight is not None:
+            found = _numbers(path, X[[weight]])[:, 0]
+            check_weights(found, f"{path}: column {weight!r}", first, self._counted)
+            self._append("weight", found)
+            self._weighted = True
+            X = X.drop(columns=weight)
+        self._labels.add(y, str(path))
+        self.n_rows += X.shape[0]
+        self._n_features = max(self._n_features, X.shape[1])
+        if sparse.issparse(X):
+            X = canonical_csr(X)
+            self._check_finite(path, first, X.data, lambda i: (np.searchsorted(X.indptr, i, "right") - 1, X.indices[i]))
+            self._counts.append(np.diff(X.indptr))
+            self._append("data", X.data.astype(np.float64, copy=False))
+            self._append("indices", X.indices.astype(np.int64, copy=False))
+        else:
+            values = _numbers(path, X)
+            self._check_finite(path, first, values, lambda i: (i // X.shape[1], repr(X.columns[i % X.shape[1]])))
+            self._append("values", values)
+
+    def _check_finite(self, path: Path, first: int, values: NDArray[Any], place: Callable[[int], Any]) -> None:
+        """Raise DataError with the file, the row and the column of the first value that is not finite."""
+        if np.isfinite(values).all():
+            return
+        entry = int(np.isfinite(values).argmin())
+        row, column = place(entry)
+        raise DataError(
+            f"{path}: column {column} must contain finite numbers; got {values.flat[entry]} in row "
+            f"{first + row}{self._counted}. Fill in missing values, or omit the column from columns"
+        )
+
+    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, DiskArray | None]:
+        """Return the rows, the labels and the weights."""
+        if not self.n_rows:
+            raise DataError("the files must have rows with a label; got none")
+        labels = self._labels
+        weight = DiskArray(self._folder / "weight", np.float64, (self.n_rows,)) if self._weighted else None
+        if not self._counts:
+            shape = (self.n_rows, self._n_features)
+            return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
+        ends = np.append(0, np.cumsum(np.concatenate(self._counts), dtype=np.int64))
+        self._append("indptr", ends)
+        kinds = {"data": np.float64, "indices": np.int64, "indptr": np.int64}
+        sizes = {"data": int(ends[-1]), "indices": int(ends[-1]), "indptr": ends.size}
+        arrays = [DiskArray(self._folder / name, kind, (sizes[name],)) for name, kind in kinds.items()]
+        return SparseFileRows(arrays[0], arrays[1], arrays[2], self._n_features, chunk_bytes), labels, weight
+
+    def _append(self, name: str, values: NDArray[Any]) -> None:
+        # Not `tofile`, whose error for a full disk has no reason.
+        with writing_in(self._folder), (self._folder / name).open("ab") as file:
+            file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+
+
+def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:
+    for name, kind in frame.dtypes.items():
+        if kind != np.float64:
+            raise DataError(
+                f"{path}: column {name!r} must contain numbers; got {kind}. Encode it, or omit it from columns"
+            )
+    result: NDArray[np.float64] = frame.to_numpy()
+    return result
+
+
+# Rows, labels and weights on disk, read in chunks by fits that need less memory than the data.
+
+
+# A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter each.
+_SHARE = 4
+
+
+class RowStore:
+    """Rows with labels and weights that are read in chunks, for data that are larger than memory.
+
+    Parameters
+    ----------
+    X : str, Path, ndarray or CSR matrix of shape (n_samples, n_features)
+        Path of a .npy file, an array or memory map, or a CSR matrix whose arrays may be memory maps. The files must not
+        change afterwards: other values raise a :class:`~rocmax.data.DataError`. Files, memory maps
+        and contiguous rows of these, such as ``X[1000:]``, are read in chunks, in their precision. Other slices of maps
+        and maps of mode "c", whose changes are not in the file, are used as arrays in memory.
+    y : str, Path or array-like of shape (n_samples,)
+        Labels, or the path of a .npy file with the labels.
+    sample_weight : str, Path or array-like of shape (n_samples,), default=None
+        Sample weights, or the path of a .npy file with the weights. Those in files and memory maps are read in parts.
+    max_memory : int or str, default="1GB"
+        Target for the memory of a fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept to.
+        One chunk takes a quarter of it. Score vectors are kept on disk if they are larger than half of it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of rows and features.
+    classes : ndarray
+        The distinct labels, in ascending order.
+    codes : ndarray of uint8 of shape (n_samples,)
+        Index of the label of each row in ``classes``.
+    weight : ndarray of shape (n_samples,) or None
+        Sample weights. Those in files are read when this attribute is used; a fit reads them in parts.
+    feature_names : list of str or None
+        Names of the features, if the rows come from tables with a header.
+    folder : Path or None
+        Folder of the binary copy made by :meth:`from_files`, which :meth:`close` removes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import RowStore
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(Path(folder, "X.npy"), np.arange(6.0).reshape(3, 2))
+    ...     store = RowStore(Path(folder, "X.npy"), [0, 1, 1], max_memory=64)
+    ...     [chunk.tolist() for chunk in store.chunks()]
+    [[[0.0, 1.0]], [[2.0, 3.0]], [[4.0, 5.0]]]
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, max_memory: int | str = "1GB") -> None:
+        self.max_memory = parse_bytes("max_memory", max_memory)
+        self._rows = _open_rows(X, self.max_memory // _SHARE)
+        self.shape = self._rows.shape
+        self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
+        self._weight: NDArray[Any] | DiskArray | None = None
+        if sample_weight is not None:
+            given = isinstance(sample_weight, DiskArray)
+            self._weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
+        self.feature_names: list[str] | None = None
+        self.folder: Path | None = None
+        self._closed = False
+
+    @classmethod
+    def from_files(
+        cls,
+        files: Any,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Kind] | None = None,
+        delimiter: str | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        skip_unlabelled: bool = False,
+        max_memory: int | str = "1GB",
+        folder: str | Path | None = None,
+    ) -> RowStore:
+        """Convert csv, tsv, parquet or svmlight files once to a binary copy on disk, in bounded memory.
+
+        Later passes read the copy, which is much faster than parsing text. :meth:`close` removes it.
+
+        Parameters
+        ----------
+        files : str, Path or list
+            A file, as in :func:`read_table`, a pattern such as ``"data/*.parquet"``, or a list of files. All files must
+            have the same columns.
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        weight : str, default=None
+            Name of the column with sample weights.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target and the weights are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred.
+        delimiter : str, default=None
+            Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        n_features : int, default=None
+            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
+        max_memory : int or str, default="1GB"
+            Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
+            own, for blocks of text and for row groups of parquet files, which are not part of it.
+        folder : str or Path, default=None
+            Folder for the copy, which takes 8 bytes a value, and for score vectors. None uses the folder for temporary
+            files.
+
+        Returns
+        -------
+        RowStore
+            The rows.
+        """
+        limit = parse_bytes("max_memory", max_memory)
+        check_flag("zero_based", zero_based)
+        check_flag("skip_unlabelled", skip_unlabelled)
+        check_names(columns)
+        paths = find_files(files)
+        options: dict[str, Any] = {
+            "target": target,
+            "types": types,
+            "n_features": n_features,
+            "zero_based": zero_based,
+            "skip_unlabelled": skip_unlabelled,
+        }
+        home = _new_folder(folder)
+        try:
+            copy = BinaryCopy(home, skip_unlabelled)
+            names: list[str] | None = None
+            for path in paths:
+                before = file_stamp(path)
+                source = TableSource(path, delimiter=delimiter)
+                names = feature_names(source, names, target, weight, columns)
+                wanted = None if names is None else [*names, *([] if weight is None else [weight])]
+                size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))
+                first = 0
+                for batch in source.batches(batch_size=size, columns=wanted, **options):
+                    copy.add(path, first, batch, weight)
+                    first += batch.X.shape[0]
+                    stage(f"converting {path.name}", copy.n_rows)
+                if file_stamp(path) != before:
+                    raise DataError(f"{path} must not change while it is read; got another size or time at its end")
+            store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
+        store.feature_names, store.folder = names, home
+        return store
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, which are read in chunks."""
+        self._check_open()
+        return self._rows
+
+    @property
+    def stored_weight(self) -> NDArray[Any] | DiskArray | None:
+        """Sample weights, in memory or on disk."""
+        self._check_open()
+        return self._weight
+
+    @property
+    def weight(self) -> NDArray[Any] | None:
+        """Sample weights."""
+        found = self.stored_weight
+        return found.read(0, self.shape[0]).astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
+
+    def chunks(self) -> Iterator[Any]:
+        """Yield the rows in chunks, each an array or a CSR matrix."""
+        return (chunk for _, chunk in self.rows.chunks())
+
+    def close(self) -> None:
+        """Remove the binary copy made by :meth:`from_files`; the files of the user are not changed."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder, self._closed = None, True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError(
+                "the RowStore must be open; got one whose binary copy was removed by close() or at the end of a with "
+                "statement. Make another one with RowStore.from_files"
+            )
+
+    def __enter__(self) -> RowStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _new_folder(parent: str | Path | None) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="rocmax-rows-", dir=parent))
+    except OSError as error:
+        raise DataError(f"folder must be a directory that can be written to; got {parent}: {error.strerror}") from error
+
+
+def _open_rows(X: Any, chunk_bytes: int) -> Rows:
+    if isinstance(X, DenseFileRows | SparseFileRows | MemoryRows):
+        return X
+    if sparse.issparse(X):
+        _check_shape(X)
+        X = X.tocsr()
+        data, indices, indptr = (DiskArray.of_map(part) for part in (X.data, X.indices, X.indptr))
+        if data is not None and indices is not None and indptr is not None:
+            return SparseFileRows(data, indices, indptr, X.shape[1], chunk_bytes)
+        return MemoryRows([canonical_csr(X)])
+    array: Any = DiskArray.open(X) if isinstance(X, str | Path) else DiskArray.of_map(X)
+    if array is None:
+        array = np.asarray(X)
+    _check_shape(array)
+    return DenseFileRows(array, chunk_bytes) if isinstance(array, DiskArray) else MemoryRows([array])
+
+
+def _check_shape(array: Any) -> None:
+    if len(array.shape) != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
+        raise DataError(
+            "X must be a 2-D array of numbers with at least one row and one column; got shape "
+            f"{array.shape} and dtype {array.dtype}"
+        )

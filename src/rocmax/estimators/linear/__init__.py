@@ -1,1 +1,0 @@
-"""Linear classifiers fitted to the full training set."""

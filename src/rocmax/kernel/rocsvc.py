@@ -1,0 +1,209 @@
+"""ROC-SVM: a kernel machine on pairs."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._support import Array, Index
+from rocmax._validation import TrainingSet, check_number
+from rocmax.base import ScoredClassifier
+from rocmax.kernel.base import KernelMixin
+from rocmax.kernel.qp import GramNewton, ListedPairs, PairSums, SortedPairs
+from rocmax.solvers.base import Callback, Progress
+
+# Maximum number of pairs that are stored explicitly, which has the best accuracy; more pairs are summed by sorting.
+_MAX_LISTED = 250_000
+
+
+class ROCSVC(KernelMixin, ScoredClassifier):
+    r"""Support vector machine that maximizes the area under the ROC curve (ROC-SVM), with a kernel.
+
+    Minimizes, over the functions in the reproducing kernel Hilbert space,
+
+    .. math:: \frac12 |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
+
+    a *sum* over all pairs of a positive and a negative, or over the neighbor pairs of the paper (``n_neighbors``). Its
+    dual has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and
+    :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) - k(x_j^-, \cdot))`. At the optimum, the score difference of a
+    pair is at least :math:`\rho` if its multiplier is 0, at most :math:`\rho` if it is :math:`C`, and exactly
+    :math:`\rho` otherwise. The solution is exact up to the reported duality gap. Large numbers of pairs are not stored
+    explicitly.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    C : float, default=1.0
+        Regularization parameter, the weight of each pair. Must be positive. The sum grows with the number of pairs: the
+        ``C`` of :class:`~rocmax.AUCClassifier`, which takes the mean, corresponds to ``C / (m * n)`` here for
+        ``margin=1``.
+    margin : float, default=1.0
+        Margin :math:`\rho`. It sets the scale: ``(C, margin)`` and ``(C * a, margin * a)`` give the same ranking.
+    n_neighbors : int, default=None
+        Number of neighbors that pairs are restricted to: only positives among the ``n_neighbors`` nearest positives of
+        some negative count, each with its ``n_neighbors`` nearest negatives. Distances are those of the kernel; for
+        "rbf" their order is that of the features. Neighbors are counted by rows, whatever their weight. None takes all
+        pairs.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
+        n_features``.
+    degree : int, default=3
+        Degree of the "poly" kernel.
+    coef0 : float, default=0.0
+        Independent term of the "poly" and "sigmoid" kernels.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero coefficients. The ``tol`` of ``SVC`` bounds the
+        violation of the optimality conditions instead; its default of 1e-3 corresponds to a relative gap between 5e-5
+        (small ``C``) and 3e-3 (large ``C``) on the data of ``benchmarks/papers/kernels.py``.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    max_gram_mb : float, default=1000.0
+        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (1, n_support)
+        Coefficients of the support vectors: the sum of the multipliers of the pairs of each row.
+    support_ : ndarray of shape (n_support,)
+        Indices of the support vectors.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        Support vectors; not available for "precomputed".
+    threshold_ : float
+        Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_pairs_ : float
+        Sum of the weights of the pairs; without sample weights, the number of pairs.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus the dual objective of feasible multipliers.
+    kkt_residual_ : float
+        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is the sum over the pairs of
+        :math:`C (\rho - d)_+ - \alpha (\rho - d)`, where ``d`` is the score difference of the pair, plus half the
+        squared distance between ``f`` and the function defined by the multipliers. All terms are non-negative, so the
+        residual is 0 if and only if all conditions above are satisfied.
+    n_iter_ : int
+        Number of Newton steps.
+    trace_ : list of Progress
+        Objective, bound and number of products with the Gram matrix (those with a block count by the size of the
+        block), one entry per step.
+
+    See Also
+    --------
+    AUCClassifier : Linear classifier for the AUC, for large numbers of rows.
+    TwoNormSVC : Less expensive baseline from the same paper.
+
+    References
+    ----------
+    Rakotomamonjy, "Optimizing area under ROC curve with SVMs", ROCAI 2004, Eq. 3 and 12, section 3.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from rocmax import ROCSVC
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = ROCSVC(C=0.01).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.96
+    >>> bool(model.dual_gap_ <= model.tol * model.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        C: float = 1.0,
+        margin: float = 1.0,
+        n_neighbors: int | None = None,
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        max_gram_mb: float = 1000.0,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.margin = margin
+        self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_gram_mb = max_gram_mb
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("C", "margin", "tol"):
+            check_number(name, getattr(self, name), above=0.0)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+        if self.n_neighbors is not None:
+            check_number("n_neighbors", self.n_neighbors, above=0, integer=True)
+
+    def _learn(self, data: TrainingSet) -> Array:
+        gram = self._gram(data)
+        pairs = self._pairs(data, gram)
+        result = GramNewton(self.tol, self.max_iter).solve(gram, pairs, self.C, self._progress())
+        if not result.converged:
+            warnings.warn(f"ROCSVC: {result.message}", ConvergenceWarning, stacklevel=3)
+        self._keep_support(data, result.coefficients)
+        self.objective_, self.dual_gap_ = result.objective, result.gap
+        self.kkt_residual_ = result.gap / (self.C * self.margin * self.n_pairs_)
+        self.n_iter_, self.trace_ = result.n_iter, result.trace
+        return result.scores
+
+    def _pairs(self, data: TrainingSet, gram: Array) -> PairSums:
+        weight = np.ones(data.positive.size) if data.weight is None else data.weight
+        positive, negative = np.flatnonzero(data.positive), np.flatnonzero(~data.positive)
+        self.n_pairs_ = float(weight[positive].sum() * weight[negative].sum())
+        if self.n_neighbors is None and positive.size * negative.size > _MAX_LISTED:
+            return SortedPairs(data.positive, weight, self.margin)
+        if self.n_neighbors is None:
+            first, second = np.repeat(positive, negative.size), np.tile(negative, positive.size)
+        else:
+            first, second = neighbor_pairs(gram, data.positive, self.n_neighbors)
+        share = weight[first] * weight[second]
+        self.n_pairs_ = float(share.sum())
+        return ListedPairs(data.positive.size, first, second, share, self.margin)
+
+    def _progress(self) -> Callback | None:
+        if not self.verbose:
+            return None
+
+        def report(progress: Progress) -> None:
+            sys.stderr.write(f"ROCSVC: objective {progress.objective:.6g}, bound {progress.bound:.6g}\n")
+
+        return report
+
+
+def neighbor_pairs(gram: Array, is_positive: NDArray[np.bool_], count: int) -> tuple[Index, Index]:
+    """Return pairs of neighbors as in section 3.3 of Rakotomamonjy (2004).
+
+    The pairs consist of the positives that are among the ``count`` nearest positives of some negative, each with its
+    ``count`` nearest negatives.
+    """
+    positive, negative = np.flatnonzero(is_positive), np.flatnonzero(~is_positive)
+    diagonal = np.diagonal(gram)
+    distance = diagonal[positive][:, None] + diagonal[negative] - 2.0 * gram[np.ix_(positive, negative)]
+    near = np.argsort(distance, axis=0, kind="stable")[:count]
+    chosen = np.unique(near)
+    theirs = np.argsort(distance[chosen], axis=1, kind="stable")[:, :count]
+    return np.repeat(positive[chosen], theirs.shape[1]), negative[theirs.ravel()]

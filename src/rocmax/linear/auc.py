@@ -1,0 +1,162 @@
+"""Linear classifier for the full AUC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rocmax._support import Array
+from rocmax._validation import TrainingSet, check_choice, check_number
+from rocmax.base import MeasureMixin
+from rocmax.linear.base import (
+    CUTTING_PLANE_REMEDY,
+    LinearScoreClassifier,
+    NormConstraintMixin,
+    check_constraint_parameters,
+    check_solver_parameters,
+    penalized_solver,
+    solve_linear,
+)
+from rocmax.linear.sharded import FitFilesMixin
+from rocmax.losses import PairwiseSquaredHinge
+from rocmax.measures import Measure, ROCAUCMeasure
+from rocmax.penalties import SquaredL2
+from rocmax.solvers import Callback, Result, TruncatedNewton
+
+
+class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+    r"""Linear classifier that maximizes the area under the ROC curve.
+
+    Minimizes :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
+    :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
+    solution has a certified duality gap.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        Loss on the pairs of a positive and a negative.
+    constraint : {"l2", "l1", "elasticnet", "group"}, default=None
+        Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
+        the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
+        :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
+        (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
+        features should have a common scale.
+    C : float, default=1.0
+        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    radius : float, default=None
+        Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
+    l1_ratio : float, default=0.5
+        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, default=None
+        Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
+        feature is in exactly one group.
+    solver : {"certified", "cutting_plane"}, default="certified"
+        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
+        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
+        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
+        even where zero weights have a lower objective. It requires ``loss="hinge"``, without a ``constraint``.
+    tol : float, default=1e-3
+        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
+        ``tol`` times the improvement of the objective over zero weights.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+    warm_start : bool, default=False
+        Whether to start from the solution of the previous fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold with the largest TPR - FPR on the training rows.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    objective_ : float
+        The objective at the solution.
+    dual_gap_ : float
+        The objective minus a certified lower bound on its minimum.
+    n_iter_ : int
+        Iterations.
+    trace_ : list of Progress
+        Objective, bound and passes over the data, one entry per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    See Also
+    --------
+    PartialAUCClassifier : Linear classifier for a range of false-positive rates.
+
+    References
+    ----------
+    Joachims, "A support vector method for multivariate performance measures", ICML 2005.
+    Narasimhan and Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve", Neural
+    Computation 2017, Algorithm 1.
+    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import AUCClassifier
+    >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
+    >>> model = AUCClassifier(C=10).fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.924
+    >>> bool(model.dual_gap_ <= model.tol * model.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        constraint: str | None = None,
+        C: float = 1.0,
+        radius: float | None = None,
+        l1_ratio: float = 0.5,
+        groups: Any = None,
+        solver: str = "certified",
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.constraint = constraint
+        self.C = C
+        self.radius = radius
+        self.l1_ratio = l1_ratio
+        self.groups = groups
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("C", self.C, above=0.0)
+        check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
+        check_choice("loss", self.loss, ("hinge", "squared_hinge"))
+        check_solver_parameters(self.solver, self.loss, ("hinge",), self.constraint)
+
+    def _remedy(self) -> str:
+        return CUTTING_PLANE_REMEDY if self.solver == "cutting_plane" else super()._remedy()
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
+        if self.constraint is not None:
+            return self._fit_constrained(loss, data, w0, callback)
+        solver = penalized_solver(self.solver, self.tol, self.max_iter)
+        if not loss.has_curvature:
+            solver = TruncatedNewton(self.tol, self.max_iter)
+        return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
+
+    def _make_measure(self) -> Measure:
+        return ROCAUCMeasure()

@@ -1,0 +1,313 @@
+"""Base class of the linear classifiers, norm constraints, and the solver for a penalty."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._rounding import join_ties, join_ties_near, product_error, score_error
+from rocmax._support import Array
+from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
+from rocmax.base import Decision
+from rocmax.losses import Loss, PairwiseHinge
+from rocmax.operators import as_operator, row_space
+from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
+from rocmax.solvers import CCCP, Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
+from rocmax.solvers.base import Progress, Solver
+
+# Base class of the linear estimators, with the common ``fit`` method.
+
+
+class LinearDecision:
+    """Mixin with the decision function of a linear model; must precede ``Decision`` in the list of bases."""
+
+    coef_: Array
+    intercept_: Array
+    takes_sparse = True
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
+            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
+        """
+        X = check_rows(self, X)
+        result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
+        return result
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
+
+
+class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class: fit a linear score by minimizing a loss, then choose a threshold for the measure."""
+
+    tol: float
+    max_iter: int
+    verbose: int | bool
+    warm_start: bool
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearScoreClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows. The features should be standardized, so that the penalty affects all of them equally.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights; a weight is equivalent to a number of copies of the row.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._fit_to(check_training_set(self, X, y, sample_weight, self.pos_label))
+        return self
+
+    def _fit_to(self, data: TrainingSet) -> None:
+        """Fit the model to validated data; called by ``fit``, whose caller the warnings name."""
+        sign = direction(data.positive_index)
+        start = self._previous_weights(data.X.shape[1])
+        result = self._minimize(data, None if start is None else sign * start, self._progress())
+        self._warn(result, stacklevel=4)
+        self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
+        if result.w.any():
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w), stacklevel=4)
+
+    def _previous_weights(self, n_features: int) -> Array | None:
+        """Return the weights of the previous fit for a warm start, if there is one."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        found: Array = self.coef_[0]
+        if found.size != n_features:
+            raise ValueError(
+                f"with warm_start, X must have the {found.size} features of the previous fit; got {n_features} features"
+            )
+        return found
+
+    def _joined_scores(self, data: TrainingSet, w: Array) -> Array:
+        """Return the training scores; those that determine the threshold, with ties joined."""
+        scores = as_operator(data.X).matvec(w)
+        if not w.any():
+            return scores
+        place = self._score_at_threshold(data, scores)
+        if place is None:
+            return join_ties(scores, product_error(data.X, w))
+        return join_ties_near(scores, place, lambda rows: product_error(data.X[rows], w))
+
+    def _keep(self, result: Result, w: Array, threshold: float, data: Any) -> None:
+        """Set the attributes of a fitted model with the weights ``w`` of the original features."""
+        sign = direction(data.positive_index)
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
+        self.coef_ = sign * w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+        self.objective_ = result.objective
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.trace_ = result.trace
+
+    @abstractmethod
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        """Minimize the loss with a suitable solver."""
+
+    @abstractmethod
+    def _threshold(self, data: TrainingSet, scores: Array) -> float:
+        """Return the score above which a row is predicted positive."""
+
+    def _score_at_threshold(self, data: TrainingSet, scores: Array) -> float | None:
+        """Return the score of the row that determines the threshold; None if all rows have to be compared."""
+        return None
+
+    def _remedy(self) -> str:
+        """Return the part of the warning that explains zero weights and how to avoid them."""
+        return "In no direction is the mean of the positives above that of the negatives; check that the features vary."
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol, above=0.0)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+
+    def _progress(self) -> Callback | None:
+        if not self.verbose:
+            return None
+        name = type(self).__name__
+
+        def report(progress: Progress) -> None:
+            sys.stderr.write(
+                f"{name}: objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+                f"{progress.passes} passes over the data\n"
+            )
+
+        return report
+
+    def _warn(self, result: Result, stacklevel: int = 3) -> None:
+        name = type(self).__name__
+        if not result.converged:
+            text = f"{name}: {result.message}"
+            if not result.w.any():
+                text += ". The weights are still zero, so the model ranks at random"
+            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+        elif not result.w.any():
+            text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+
+
+def solve_linear(
+    solver: Solver,
+    loss: Loss,
+    data: Any,
+    penalty: Any,
+    w0: Array | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Run a solver on the training rows, in the row space if its dimension is smaller than the number of features.
+
+    The solution is the same for rotation-invariant penalties. Other penalties, and data given as an operator, are
+    solved in the space of the features.
+    """
+    operator = as_operator(data.X)
+    if operator is data.X:
+        found: Result = data.solve(solver, loss, penalty, w0, callback)
+        return found
+    bound = data.bind(loss)
+    if not penalty.rotation_invariant:
+        return solver.solve(operator, bound, penalty, w0, callback)
+    rotated, lower, lift = row_space(operator, data.X, loss.shift_invariant)
+    result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
+    w = lift(result.w)
+    # The rotation does not change a norm, but its rounding error does.
+    return replace(result, w=penalty.inside(w) if isinstance(penalty, Ball) else w)
+
+
+def full_auc(data: TrainingSet, penalty: Any, solver: Solver) -> Result:
+    """Fit the full AUC, the starting point for losses that are not convex."""
+    return solve_linear(solver, PairwiseHinge(), data, penalty)
+
+
+# Fits under a norm constraint: validation of the parameters, and the solver.
+
+
+CONSTRAINTS = ("l2", "l1", "elasticnet", "group")
+
+
+def check_constraint_parameters(constraint: Any, radius: Any, l1_ratio: Any, groups: Any) -> None:
+    """Raise ValueError if the parameters of a norm constraint are invalid or inconsistent."""
+    if constraint is not None:
+        check_choice("constraint", constraint, CONSTRAINTS)
+    if radius is not None:
+        check_number("radius", radius, above=0.0)
+    if constraint is None and radius is not None:
+        raise ValueError(
+            f"radius must be None if constraint is None; got {radius!r}. Pass constraint as one of "
+            f"{', '.join(map(repr, CONSTRAINTS))}, or radius=None for the penalized problem with C"
+        )
+    if constraint is not None and radius is None:
+        raise ValueError(
+            f"with constraint={constraint!r}, radius must be a number > 0, the bound on the norm of the weights; got "
+            "None (rocmax.partial_auc_path fits the model for several radii)"
+        )
+    if constraint == "elasticnet":
+        number = isinstance(l1_ratio, int | float | np.integer | np.floating) and not isinstance(l1_ratio, bool)
+        if not number or not 0 <= l1_ratio <= 1:
+            raise ValueError(f"l1_ratio must be a number from 0 to 1; got {l1_ratio!r}")
+    if constraint == "group" and groups is None:
+        raise ValueError(
+            "with constraint='group', groups must be one label per feature or a list of index arrays; got None"
+        )
+    if constraint != "group" and groups is not None:
+        raise ValueError(f"groups must be None unless constraint='group'; got groups and constraint={constraint!r}")
+
+
+def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any, n_features: int) -> Ball:
+    """Return the norm constraint."""
+    if constraint == "l1":
+        return L1Ball(radius)
+    if constraint == "elasticnet":
+        return ElasticNetBall(radius, l1_ratio)
+    if constraint == "group":
+        return GroupBall(radius, groups, n_features)
+    return L2Ball(radius)
+
+
+class NormConstraintMixin:
+    """Mixin for estimators with a norm constraint."""
+
+    constraint: str | None
+    radius: float | None
+    l1_ratio: float
+    groups: Any
+    tol: float
+    max_iter: int
+
+    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        assert self.constraint is not None
+        assert self.radius is not None
+        ball = make_constraint(self.constraint, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
+        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+
+
+# Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.
+
+
+# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
+MANY_ROWS = 10_000
+# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
+ROUGH_SHARE = 0.06
+# Largest number of cuts for a starting point with the tight loss, and its tolerance: on few rows without and with
+# ``min_tpr > 0``, and on many rows.
+_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
+_CUTS_MANY, _CUT_TOL_MANY = 50, 1e-3
+SOLVERS = ("certified", "cutting_plane")
+CUTTING_PLANE_REMEDY = (
+    "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
+)
+
+
+def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], constraint: str | None = None) -> None:
+    """Raise ValueError if the solver is unknown, or does not support the loss or the constraint."""
+    check_choice("solver", solver, SOLVERS)
+    if solver == "certified":
+        return
+    if constraint is not None:
+        raise ValueError(f"with solver={solver!r}, constraint must be None; got {constraint!r}")
+    check_choice(f"with solver={solver!r}, loss", loss, losses)
+
+
+def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
+    """Return the solver for a convex loss on pairs."""
+    return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
+
+
+def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
+    """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
+
+    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
+    whether the window is limited to rates above a true-positive rate.
+    """
+    if kind == "tight" and n_rows >= MANY_ROWS:
+        return CuttingPlane(_CUT_TOL_MANY, _CUTS_MANY)
+    if kind == "tight":
+        return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
+    rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
+    if kind == "hinge":
+        return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
+    return rough

@@ -1,0 +1,279 @@
+"""Regularization path of the partial-AUC classifier under a norm constraint."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
+
+from rocmax._support import Array
+from rocmax._validation import (
+    TrainingSet,
+    check_choice,
+    check_number,
+    check_training_set,
+    direction,
+    positive_index,
+    towards,
+)
+from rocmax.linear.base import CONSTRAINTS, make_constraint
+from rocmax.linear.partial_auc import PartialAUCClassifier
+from rocmax.losses import PartialAUCTight
+from rocmax.metrics import partial_auc_score
+from rocmax.operators import as_operator
+
+# Default radii, relative to the radius at which the linear approximation of the loss at zero weights is zero.
+_SMALLEST, _LARGEST = 0.05, 20.0
+
+
+@dataclass(frozen=True)
+class PartialAUCPath:
+    """Result of :func:`partial_auc_path`, with one entry per radius.
+
+    Attributes
+    ----------
+    radii : ndarray of shape (n_radii,)
+        The radii, ascending; the first is 0, the all-zero model.
+    coefs : ndarray of shape (n_radii, n_features)
+        Weights; as in ``coef_``, positive scores indicate ``classes[1]``.
+    n_features : ndarray of int
+        Number of features with non-zero weights.
+    n_groups : ndarray of int
+        Number of groups with non-zero weights; equal to ``n_features`` unless the constraint is "group".
+    partial_auc : ndarray
+        Partial AUC of each model on the training rows.
+    objectives, gaps : ndarray
+        Loss at each solution, and its certified duality gap.
+    classes : ndarray of shape (2,)
+        The classes.
+    constraint : str
+        The norm constraint.
+    min_fpr, max_fpr : float
+        The range of false-positive rates.
+    feature_names : ndarray or None
+        Names of the features, if `X` had any.
+    pos_label : object
+        Label of the positive class; None for ``classes[1]``.
+    min_tpr : float
+        Lower limit on the true-positive rate.
+    """
+
+    radii: Array
+    coefs: Array = field(repr=False)
+    n_features: NDArray[np.intp]
+    n_groups: NDArray[np.intp]
+    partial_auc: Array
+    objectives: Array = field(repr=False)
+    gaps: Array = field(repr=False)
+    classes: NDArray[Any]
+    constraint: str
+    min_fpr: float
+    max_fpr: float
+    feature_names: NDArray[Any] | None = field(repr=False)
+    pos_label: Any = None
+    min_tpr: float = 0.0
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
+        """Return the partial AUC of every model on the given rows.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        ndarray of shape (n_radii,)
+            Partial AUC.
+        """
+        index = positive_index(self.classes, self.pos_label)
+        operator = as_operator(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
+
+        def measure(w: Array) -> float:
+            return partial_auc_score(
+                y,
+                towards(operator.matvec(w), index),
+                min_fpr=self.min_fpr,
+                max_fpr=self.max_fpr,
+                min_tpr=self.min_tpr,
+                sample_weight=sample_weight,
+                pos_label=self.classes[index],
+            )
+
+        return np.array([measure(w) for w in self.coefs])
+
+
+def partial_auc_path(
+    X: Any,
+    y: Any,
+    *,
+    min_fpr: float = 0.0,
+    max_fpr: float = 0.1,
+    min_tpr: float = 0.0,
+    loss: str = "tight",
+    constraint: str = "l1",
+    radii: ArrayLike | None = None,
+    n_radii: int = 20,
+    l1_ratio: float = 0.5,
+    groups: Any = None,
+    tol: float = 1e-3,
+    max_iter: int = 500,
+    pos_label: Any = None,
+    sample_weight: Any = None,
+) -> PartialAUCPath:
+    r"""Fit :class:`PartialAUCClassifier` under norm constraints of increasing radius, with warm starts.
+
+    The loss does not increase along the path, because the constraint set grows with the radius. If the loss is already
+    within ``tol`` of its minimum, a larger radius has no effect.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples, n_features)
+        Training rows; the features should have a common scale.
+    y : array-like of shape (n_samples,)
+        Two classes, of any type.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0.
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Only the part of the curve above it is maximized,
+        for applications that must not miss positives: ``min_tpr=0.8, max_fpr=1.0`` is the area above 80 percent true
+        positives. With both limits, it is the two-way partial AUC.
+    loss : {"tight", "structural", "auto"}, default="tight"
+        Loss to minimize, as in :class:`PartialAUCClassifier`.
+    constraint : {"l1", "elasticnet", "group", "l2"}, default="l1"
+        Norm constraint on the weights, as in :class:`PartialAUCClassifier`.
+    radii : array-like, default=None
+        Radii above zero. None takes ``n_radii`` geometrically spaced values from 0.05 to 20 times the radius at which
+        the linear approximation of the loss at zero weights is zero.
+    n_radii : int, default=20
+        Number of default radii.
+    l1_ratio : float, default=0.5
+        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    groups : array-like of shape (n_features,) or list of array-likes of int, default=None
+        Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
+        feature is in exactly one group.
+    tol : float, default=1e-3
+        Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
+    max_iter : int, default=500
+        Maximum number of iterations of the solver.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights; a weight is equivalent to a number of copies of the row.
+
+    Returns
+    -------
+    PartialAUCPath
+        Radii, weights, numbers of features, partial AUC and certified gaps.
+
+    See Also
+    --------
+    rocmax.displays.PartialAUCPathDisplay : Plot of the path.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import partial_auc_path
+    >>> X, y = make_classification(1000, 50, n_informative=5, shuffle=False, class_sep=2.0, random_state=0)
+    >>> path = partial_auc_path(X, y, max_fpr=0.2, radii=[0.1, 0.5, 1.0])
+    >>> path.n_features.tolist()[:3]
+    [0, 2, 3]
+    >>> bool((path.partial_auc[1:] > path.partial_auc[0]).all())
+    True
+    """
+    check_choice("constraint", constraint, CONSTRAINTS)
+    model = PartialAUCClassifier(
+        min_fpr,
+        max_fpr,
+        loss,
+        min_tpr=min_tpr,
+        constraint=constraint,
+        radius=1.0,
+        l1_ratio=l1_ratio,
+        groups=groups,
+        tol=tol,
+        max_iter=max_iter,
+        pos_label=pos_label,
+    )
+    model._check_parameters()
+    data = check_training_set(model, X, y, sample_weight, pos_label)
+    grid = _default_radii(model, constraint, data, n_radii) if radii is None else _check_radii(radii)
+    return _walk(model, constraint, data, grid)
+
+
+def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid: Array) -> PartialAUCPath:
+    d = data.X.shape[1]
+    zero = np.zeros(d)
+    at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
+    rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
+    w, missed = zero, []
+    for radius in grid:
+        ball = make_constraint(constraint, radius, model.l1_ratio, model.groups, d)
+        result = model.set_params(radius=float(radius))._minimize(data, w, None)
+        w = result.w
+        missed += [] if result.converged else [float(radius)]
+        rows.append((radius, w, ball.n_used(w), model._on_training_rows(data, w), result.objective, result.gap))
+    radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
+    if missed:
+        text = (
+            f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
+        )
+        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+    if not coefs.any():
+        text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    sign = direction(data.positive_index)
+    return PartialAUCPath(
+        radii=radii,
+        coefs=sign * coefs,
+        n_features=np.count_nonzero(coefs, axis=1),
+        n_groups=used,
+        partial_auc=scores,
+        objectives=objectives,
+        gaps=gaps,
+        classes=data.classes,
+        constraint=constraint,
+        min_fpr=model.min_fpr,
+        max_fpr=model.max_fpr,
+        min_tpr=model.min_tpr,
+        feature_names=getattr(model, "feature_names_in_", None),
+        pos_label=model.pos_label,
+    )
+
+
+def _tight(model: PartialAUCClassifier, data: TrainingSet) -> Any:
+    return PartialAUCTight(model.min_fpr, model.max_fpr, model.min_tpr).bind(data.positive, data.weight)
+
+
+def _check_radii(radii: ArrayLike) -> Array:
+    values = np.unique(np.asarray(radii, dtype=np.float64))
+    if values.size == 0 or not (values[0] > 0 and np.isfinite(values[-1])):
+        raise ValueError(f"radii must be finite numbers > 0; got {np.asarray(radii).tolist()!r}")
+    return values
+
+
+def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingSet, n_radii: int) -> Array:
+    check_number("n_radii", n_radii, above=1, integer=True)
+    value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
+    slope = as_operator(data.X).rmatvec(coefficients)
+    if not slope.any():
+        return np.geomspace(_SMALLEST, _LARGEST, n_radii)
+
+    def excess(log_radius: float) -> float:
+        ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
+        return float(np.log(ball.support(-slope) / value))
+
+    unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
+    result: Array = unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    return result

@@ -1,0 +1,725 @@
+"""Linear fits on shards: files larger than memory and clusters, with checkpoints."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from inspect import signature
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from rocmax._files import check_output, write_file
+from rocmax._support import Array, Listener, listening
+from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
+from rocmax._window import window_end
+from rocmax.data.store import checksum
+from rocmax.linear.base import ROUGH_SHARE
+from rocmax.linear.refine import STARTS, STEP, TRUST
+from rocmax.losses import Loss
+from rocmax.losses.binned import Bins, ScoreGrid
+from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
+from rocmax.penalties import SquaredL2, Unpenalized
+from rocmax.sharded.driver import Coefficients, Scores, ShardedAnchored, ShardedLoss, ShardedOperator, Space, certified
+from rocmax.sharded.shard import LocalShards, Part, Shard
+from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
+from rocmax.solvers.base import Cuts, Solver
+
+if TYPE_CHECKING:
+    from rocmax.data import RowStore
+    from rocmax.data.store import Rows
+
+
+# State of a fit in a file, from which an interrupted fit continues.
+
+
+# Cuts in a checkpoint; older ones are seldom active.
+_KEPT = 60
+# Sums over workers are added in any order: bounds on the relative errors of sums, and of terms that cancel each other.
+_ROUNDING, _CANCELLATION = 1e-9, 1e-14
+# Features with means beyond this multiple of their scale have too few digits for random scores.
+_FARTHEST = 1e10
+_ARRAYS = ("settings", "data", "completed", "ended", "w", "gradients", "offsets")
+_FIELDS = ("objective", "gap", "n_iter", "converged", "message")
+Run = Callable[[Any, Any, Array | None], Result]
+
+
+class Checkpoint:
+    """Results of the completed stages of a fit, and weights and cuts of the current one, saved after each gradient.
+
+    The file is replaced atomically, so that it is complete at all times. It contains the parameters, numbers that
+    identify the data, and a checksum; a file with other ones is an error.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    settings : str
+        Description of the parameters.
+    """
+
+    def __init__(self, path: Any, settings: str) -> None:
+        if not isinstance(path, str | PathLike):
+            raise TypeError(f"checkpoint must be a path or None; got {path!r}")
+        check_output(Path(path))
+        self._path, self._settings = Path(path), settings
+        self._data = np.empty(0)
+        self._completed: list[Result] = []
+        self._stage = 0
+        self._w: Array | None = None
+        self._gradients: list[Array] = []
+        self._offsets: list[float] = []
+
+    def check(self, space: Space) -> None:
+        """Read the file if it exists; raise ValueError if it belongs to other data or parameters.
+
+        Parameters
+        ----------
+        space : Space
+            The data, with the mean and the scale of the features.
+        """
+        self._data, errors = _description(space)
+        if not self._path.exists():
+            return
+        try:
+            # NumPy would read an array, and regard any other file as a pickle.
+            if not zipfile.is_zipfile(self._path):
+                raise ValueError("it has another format")
+            with np.load(self._path, allow_pickle=False) as saved:
+                content = {name: saved[name] for name in _ARRAYS}
+                if int(saved["checksum"]) != _checksum(content):
+                    raise ValueError("its checksum differs, so it was changed")
+                completed = json.loads(str(content["ended"]))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"checkpoint must be a file written by a fit; got {self._path}: {error}") from error
+        data = content["data"]
+        same = data.shape == self._data.shape and bool((np.abs(data - self._data) <= errors).all())
+        if str(content["settings"]) != self._settings or not same:
+            raise ValueError(
+                f"checkpoint must be of the same data and parameters; got {self._path}, which is of other ones. "
+                "Remove the file, or use another one"
+            )
+        self._completed = [
+            Result(w, **fields, trace=[]) for w, fields in zip(content["completed"], completed, strict=True)
+        ]
+        self._w = content["w"] if content["w"].size else None
+        self._gradients, self._offsets = list(content["gradients"]), content["offsets"].tolist()
+
+    def run(self, run: Run, operator: ShardedOperator, solver: Solver | None, w0: Array | None) -> Result:
+        """Run the next stage, or return its result if it was completed before the interruption.
+
+        Parameters
+        ----------
+        run : callable
+            Returns the result, given an operator, a solver and a start.
+        operator : ShardedOperator
+            The rows; their products with coefficients are saved.
+        solver : Solver
+            The solver; :class:`~rocmax.solvers.SmoothedNewton` continues from the saved cuts. None if the function
+            uses none.
+        w0 : ndarray
+            Start of a fit that was not interrupted.
+        """
+        self._stage += 1
+        if self._stage <= len(self._completed):
+            return self._completed[self._stage - 1]
+        if self._w is not None:
+            w0 = self._w
+            if isinstance(solver, SmoothedNewton) and self._offsets:
+                cuts = Cuts(np.array(self._gradients), np.array(self._offsets), [None] * len(self._offsets))
+                solver = replace(solver, cuts=cuts)
+        result = run(_Recorder(operator, self), solver, w0)
+        self._completed.append(result)
+        self._w, self._gradients, self._offsets = None, [], []
+        self._write()
+        return result
+
+    def save(self, w: Array) -> None:
+        """Save the weights of the current stage."""
+        self._w = w
+        self._write()
+
+    def add(self, gradient: Array, offset: float) -> None:
+        """Add a cut of the loss to what is saved next."""
+        self._gradients, self._offsets = [*self._gradients, gradient][-_KEPT:], [*self._offsets, offset][-_KEPT:]
+
+    def remove(self) -> None:
+        """Remove the file after a complete fit."""
+        self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        ended = [{name: getattr(result, name) for name in _FIELDS} for result in self._completed]
+        state: Any = {
+            "settings": np.array(self._settings),
+            "data": self._data,
+            "completed": np.array([result.w for result in self._completed]),
+            "ended": np.array(json.dumps(ended, default=float)),
+            "w": np.empty(0) if self._w is None else self._w,
+            "gradients": np.array(self._gradients),
+            "offsets": np.array(self._offsets),
+        }
+        stream = io.BytesIO()
+        np.savez(stream, **state, checksum=np.array(_checksum(state)))
+        write_file(self._path, stream.getvalue())
+
+
+class _Recorder:
+    """Operator that saves weights and cuts: coefficients come with the weights, those of a cut with its value."""
+
+    def __init__(self, operator: ShardedOperator, checkpoint: Checkpoint) -> None:
+        self._operator, self._checkpoint = operator, checkpoint
+        self.shape = operator.shape
+        self.zero_scores, self.matvec, self.rows = operator.zero_scores, operator.matvec, operator.rows
+        self.save = checkpoint.save
+
+    def rmatvec(self, c: Coefficients) -> Array:
+        """Return ``X.T @ c`` and save the weights and the cut."""
+        gradient = self._operator.rmatvec(c)
+        w = c.terms[0].scores.w
+        if c.value is not None:
+            self._checkpoint.add(gradient, c.value - float(gradient @ w))
+        self.save(w)
+        return gradient
+
+
+def _checksum(state: dict[str, Any]) -> int:
+    """Return a checksum of the arrays of a file: cuts with other offsets would give a false bound."""
+    return checksum(*(np.asarray(state[name]) for name in _ARRAYS))
+
+
+def _description(space: Space) -> tuple[Array, Array]:
+    """Return numbers that identify the data, in one pass over the rows, and bounds on their rounding errors.
+
+    The numbers are counts, scales and means of the features, means of the positives, and the means of cosine and sine
+    of random scores in each class. Features that are far from zero, relative to their scale, have fewer digits.
+    """
+    centre = space.mean / space.scale
+    draws = np.where(np.abs(centre) < _FARTHEST, np.random.default_rng(0).normal(size=space.n_features), 0.0)
+    answers = space.ask((), "fingerprint", *space.raw(draws))
+    waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
+    sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
+    counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
+    digits = _ROUNDING + _CANCELLATION * np.abs(centre)
+    blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * centre).sum())
+    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
+    errors = [
+        _ROUNDING * counts,
+        digits * scale,
+        digits * (1.0 + np.abs(centre)),
+        digits * (1.0 + np.abs(sums)),
+        np.full(waves.size, blurred),
+    ]
+    return np.concatenate([counts, scale, centre, sums, waves]), np.concatenate(errors)
+
+
+# Fits of linear estimators on rows in shards: files on one machine, or the workers of a cluster.
+
+
+# Maximum number of rows near a threshold whose distinct scores are fetched to compute it exactly: not more than there
+# are bins, and in finer grids more, because ties stay together there. Number of finer grids.
+_FETCHED, _FETCHED_LATER, _MAX_ZOOMS = 16_384, 100_000, 8
+
+
+class ShardedSet:
+    """Training data in shards, in place of a :class:`~rocmax._validation.TrainingSet`.
+
+    Parameters
+    ----------
+    space : Space
+        The shards.
+    classes : ndarray of shape (2,)
+        The classes.
+    positive_index : int
+        Index of the positive class.
+    n_bins : int, default=8192
+        Number of bins of the histograms for each class.
+    sample_rows : int, default=20000
+        Maximum number of rows in a sample for the Hessian.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        classes: NDArray[Any],
+        positive_index: int,
+        n_bins: int = 8192,
+        sample_rows: int = 20_000,
+    ) -> None:
+        self.space, self.classes, self.positive_index = space, classes, positive_index
+        self.X = ShardedOperator(space)
+        self.checkpoint: Checkpoint | None = None
+        self._n_bins, self._sample_rows = n_bins, sample_rows
+
+    def bind(self, loss: Loss) -> ShardedLoss:
+        """Bind a loss to the labels and weights in the shards."""
+        return ShardedLoss(self.X, loss.bind, self._n_bins, self._sample_rows)
+
+    def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
+        """Run a solver; the objective and the gap of the result include the error of the bins."""
+        bound = self.bind(loss)
+
+        def run(operator: Any, solver: Solver, w0: Array | None) -> Result:
+            result = solver.solve(operator, bound, penalty, w0, callback)
+            if isinstance(solver, SmoothedNewton):
+                return result
+            return certified(result, solver, self.X, bound, penalty)
+
+        return self.stage(run, solver, w0)
+
+    def stage(self, run: Run, solver: Solver | None = None, w0: Array | None = None) -> Result:
+        """Run a stage of the fit, a function of an operator, a solver and a start; continue from a checkpoint."""
+        if self.checkpoint is None:
+            return run(self.X, solver, w0)
+        return self.checkpoint.run(run, self.X, solver, w0)
+
+    def score(self, measure: Measure, scores: Scores) -> float:
+        """Return a measure from the bins of the scores, in which the scores of a bin are tied."""
+        means, positive, weight = self.bins(scores).rows
+        return measure.score(positive, means, sample_weight=weight, pos_label=True)
+
+    def threshold(self, measure: Measure, scores: Scores) -> float:
+        """Return the threshold of a measure: from bins, then from the exact scores of the rows near it."""
+        bins = self.bins(scores)
+        found = measure.threshold(*bins.rows)
+        rows = bins.rows
+        for zoom in range(_MAX_ZOOMS if scores.any() else 0):
+            limit = _FETCHED_LATER if zoom else _FETCHED
+            low, high = _around(bins.grid, found)
+            inside = (rows[0] >= low) & (rows[0] <= high)
+            if float(rows[2][inside].sum()) <= limit * float(rows[2].sum()) / self.space.n_rows:
+                answers = self.space.ask(list(scores.terms), "between", scores.requested, low, high)
+                exact = [np.concatenate(column) for column in zip(*answers, strict=True)]
+                rows = _joined(rows, ~inside, exact)
+                return measure.threshold(*rows)
+            bins = self.bins(scores, ScoreGrid(low, low, high, high, bins.grid.n_bins))
+            kept = (bins.rows[0] >= low) & (bins.rows[0] <= high)
+            rows = _joined(rows, ~inside, [column[kept] for column in bins.rows])
+            found = measure.threshold(*rows)
+        return found
+
+    def bins(self, scores: Scores, grid: ScoreGrid | None = None) -> Bins:
+        """Return the bins of scores."""
+        space = self.space
+        grid = scores.grid(self._n_bins) if grid is None else grid
+        if not scores.any():
+            return Bins(grid, np.array([space.n, space.m]), np.zeros(2), 0.0, 0.0)
+        answers = space.ask(list(scores.terms), "bins", scores.requested, grid, ())
+        bins: Bins = answers[0][0]
+        for other, _ in answers[1:]:
+            bins = bins + other
+        return bins
+
+
+def fit_shards(
+    estimator: Any, data: ShardedSet, standardize: bool, w0: Array | None = None, callback: Callback | None = None
+) -> None:
+    """Fit a linear estimator on rows in shards, and set its attributes.
+
+    Parameters
+    ----------
+    estimator : LinearScoreClassifier
+        The estimator, with checked parameters.
+    data : ShardedSet
+        The data.
+    standardize : bool
+        Whether the weights of the problem refer to standardized features.
+    w0 : ndarray, default=None
+        Start, in the original features.
+    callback : callable, default=None
+        Called with the progress after each iteration.
+    """
+    space = data.space
+    check_supported(estimator)
+    if estimator.pos_label is None:
+        warn_if_majority(type(estimator).__name__, data.classes, space.n, space.m)
+    space.standardize()
+    if data.checkpoint is not None:
+        data.checkpoint.check(space)
+    if not standardize and getattr(estimator, "loss", None) != "auto":
+        space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
+    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
+    start = None if w0 is None else direction(data.positive_index) * w0 * scale
+    result = estimator._minimize(data, start, callback)
+    estimator._warn(result)
+    threshold = data.threshold(estimator._make_measure(), data.X.matvec(result.w))
+    v, shift = space.raw(result.w)
+    estimator._keep(result, v, threshold + shift, data)
+    estimator.n_features_in_ = space.n_features
+    if data.checkpoint is not None:
+        data.checkpoint.remove()
+
+
+def check_supported(estimator: Any) -> None:
+    """Raise ValueError if a loss or solver needs all rows in memory."""
+    if estimator.loss == "squared_hinge":
+        raise ValueError('for rows in files or on a cluster, loss must be "hinge"; got "squared_hinge"')
+    if estimator.solver == "cutting_plane":
+        raise ValueError('for rows in files or on a cluster, solver must be "certified"; got "cutting_plane"')
+
+
+def _around(grid: ScoreGrid, at: float) -> tuple[float, float]:
+    """Return the ends of the bin of a score together with its neighbours."""
+    edges = grid.edges
+    cell = int(np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2))
+    return float(edges[max(cell - 1, 0)]), float(edges[min(cell + 2, edges.size - 1)])
+
+
+def _joined(rows: tuple[Array, NDArray[np.bool_], Array], kept: NDArray[np.bool_], other: list[Any]) -> Any:
+    return tuple(np.concatenate([column[kept], new]) for column, new in zip(rows, other, strict=True))
+
+
+# Default method for the partial AUC on rows in shards: the steps of :class:`WindowRefinement` with histograms.
+
+
+class ShardedRefinement:
+    """Fit of starting points, and minimization of the bounded loss from the better one, on rows in shards.
+
+    Parameters
+    ----------
+    data : ShardedSet
+        Training data; its features are standardized.
+    window : (float, float, float)
+        Range of false-positive rates, and the lower end of the range of true-positive rates.
+    tol : float
+        Tolerance for the starting points and the minimization.
+    max_iter : int
+        Maximum number of iterations of each fit.
+    """
+
+    def __init__(self, data: ShardedSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
+        self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
+        self._area = PartialAUCMeasure(*window)
+        self._loss = self._area.soft_loss(STEP)
+
+    def best_start(self) -> Scores:
+        """Return the starting point with the largest partial AUC; the first of ties, zero weights last."""
+        fits = {"logistic": self._logistic, "auc": self._auc}
+        starts = [self._normalized(fits[kind](strength).w) for kind, strength in STARTS]
+        return max(starts, key=lambda start: (start.any(), self._data.score(self._area, start)))
+
+    def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
+        """Minimize the bounded loss with a penalty on the distance from ``start``, or from ``w0`` if better."""
+        space = self._data.space
+        low, high, floor = self._window
+        positives = (1.0 - floor) * space.m
+        held = 1.0 / (1.0 / positives + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
+        reach = C * TRUST * held / space.n_features if start.any() else 0.0
+        if reach == 0:
+            value = self._data.bind(self._loss).value_and_gradient(start)[0]
+            trace = [Progress(value, np.nan, 1)]
+            if callback is not None:
+                callback(trace[0])
+            return Result(start.w, value, np.nan, 1, True, "the starting point", trace)
+        objective = ShardedAnchored(self._data.bind(self._loss), start, 1.0 / reach)
+        begin, value = start, objective.value_and_gradient(start)[0]
+        if w0 is not None and np.any(w0):
+            other = self._normalized(w0)
+            begin = other if objective.value_and_gradient(other)[0] < value else start
+        descent = LBFGS(0.01 * self._tol, self._max_iter)
+        result = self._data.stage(
+            lambda operator, solver, w: solver.solve(operator, objective, Unpenalized(), w, callback), descent, begin.w
+        )
+        ended = self._data.X.matvec(result.w)
+        if self._data.score(self._area, ended) < self._data.score(self._area, start):
+            trace = [progress._replace(objective=value) for progress in result.trace]
+            return replace(result, w=start.w, objective=value, trace=trace)
+        return replace(result, w=self._normalized(result.w).w)
+
+    def _logistic(self, strength: float) -> Result:
+        """Fit ``LogisticRegression(C=strength)``, by L-BFGS with one pass for each evaluation."""
+        space = self._data.space
+        total = space.m + space.n
+        ridge = np.full(space.n_features + 1, 1.0 / (strength * total))
+        ridge[-1] = 0.0
+
+        def objective(x: Array) -> tuple[float, Array]:
+            v, shift = space.raw(x[:-1])
+            answers = space.ask((), "logistic", v, float(x[-1]) - shift, space.double)
+            value, slope = sum(a[0] for a in answers), sum(a[2] for a in answers)
+            gradient = (np.sum([a[1] for a in answers], axis=0) - space.mean * slope) / space.scale
+            return float(value / total + 0.5 * ridge @ x**2), np.append(gradient, slope) / total + ridge * x
+
+        options = {"maxiter": 10 * self._max_iter, "maxls": 50, "gtol": min(1e-4, 0.1 * self._tol)}
+
+        def run(operator: Any, _: None, x: Array | None) -> Result:
+            x = np.zeros(ridge.size) if x is None else x
+            found: Any = minimize(
+                objective, x, jac=True, method="L-BFGS-B", options=options, callback=lambda x: operator.save(x.copy())
+            )
+            return Result(found.x[:-1], float(found.fun), np.nan, int(found.nit), True, "logistic regression", [])
+
+        return self._data.stage(run)
+
+    def _auc(self, strength: float) -> Result:
+        solver = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        bound = self._data.bind(ROCAUCMeasure().convex_loss())
+        return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
+
+    def _normalized(self, w: Array) -> Scores:
+        """Return scores with unit standard deviation."""
+        scores: Scores = self._data.X.matvec(w)
+        if not scores.any():
+            return scores
+        vector = next(iter(scores.terms))
+        square, total, weight = (
+            float(entry)
+            for entry in np.sum(self._data.space.ask([vector], "gram", [vector.key]), axis=0)[[0, 0, 1], [0, 1, 1]]
+        )
+        spread = np.sqrt(max(square / weight - (total / weight) ** 2, 0.0)) or 1.0
+        return (1.0 / spread) * scores
+
+
+# Fits of data in files that are larger than memory.
+
+
+# Bytes per row of the score vectors and labels of a fit, and the share of the memory that they may take.
+_ROW_BYTES, _SHARE = 50, 2
+# Rows whose weights are read at a time.
+_BLOCK = 1 << 20
+# Seconds between two updates of the progress on a terminal.
+_INTERVAL = 0.2
+
+
+class FitFilesMixin:
+    """Mixin for linear estimators that are fitted on files of any size."""
+
+    verbose: int | bool
+    pos_label: Any
+
+    def fit_files(
+        self,
+        files: Any,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        columns: Sequence[str] | None = None,
+        types: Mapping[str, Any] | None = None,
+        delimiter: str | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        skip_unlabelled: bool = False,
+        standardize: bool = True,
+        max_memory: int | str = "1GB",
+        folder: Any = None,
+    ) -> Self:
+        """Fit the model on files, which may be larger than memory.
+
+        The rows are read in chunks, once for each product with the data. Losses are computed from histograms of the
+        scores, whose error is included in ``objective_`` and ``dual_gap_``. The result agrees with :meth:`fit` on the
+        same rows within the gap.
+
+        Parameters
+        ----------
+        files : str, Path, list or RowStore
+            A csv, tsv, parquet or svmlight file, a pattern such as ``"data/*.parquet"``, or a list of files. They are
+            converted once to a binary copy in ``folder``, which is removed after the fit. To use a copy in several
+            fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`, and no other parameter
+            except ``standardize``.
+        target : str, default=None
+            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        weight : str, default=None
+            Name of the column with sample weights.
+        columns : sequence of str, default=None
+            Features to read, in this order. If None, all columns except the target and the weights are read.
+        types : dict, default=None
+            "number" or "text" for columns whose type should not be inferred.
+        delimiter : str, default=None
+            Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+        n_features : int, default=None
+            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        zero_based : bool, default=False
+            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        skip_unlabelled : bool, default=False
+            Whether to leave out rows without a label, which are otherwise an error.
+        standardize : bool, default=True
+            Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
+            pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
+            ``objective_`` to the problem that was solved.
+        max_memory : int or str, default="1GB"
+            Target for the memory of the fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept
+            to. The readers of the files have buffers of their own, for blocks of text and for row groups of parquet
+            files, which are not part of it.
+        folder : str or Path, default=None
+            Folder for the binary copy and for score vectors, on a disk with space for both. None uses the folder for
+            temporary files.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        from rocmax.data import RowStore  # loads the readers of all formats
+
+        self._check_parameters()  # type: ignore[attr-defined]  # of LinearScoreClassifier
+        check_flag("standardize", standardize)
+        options: dict[str, Any] = {
+            "target": target,
+            "weight": weight,
+            "columns": columns,
+            "types": types,
+            "delimiter": delimiter,
+            "n_features": n_features,
+            "zero_based": zero_based,
+            "skip_unlabelled": skip_unlabelled,
+            "max_memory": max_memory,
+            "folder": folder,
+        }
+        if isinstance(files, RowStore):
+            _check_unused(options)
+            self._fit_store(files, standardize)
+            return self
+        with listening(_conversion(type(self).__name__)) if self.verbose else nullcontext():
+            store = RowStore.from_files(files, **options)
+        with store:
+            self._fit_store(store, standardize)
+        return self
+
+    def _fit_store(self, store: RowStore, standardize: bool) -> None:
+        classes, positive, weight = _checked_labels(store)
+        index = positive_index(classes, self.pos_label)
+        meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
+        on_disk = _SHARE * _ROW_BYTES * store.shape[0] > store.max_memory
+        start = self._previous_weights(store.shape[1])  # type: ignore[attr-defined]  # of LinearScoreClassifier
+        parts, positive = [Part(0, store.shape[0])], positive if index == 1 else ~positive
+        shard = Shard(meter, positive, weight, parts, on_disk, store.folder)
+        try:
+            space = Space(LocalShards([shard]), store.shape[1], shard.counts())
+            # A quarter of the memory for the sample, in double precision with a copy for the differences of pairs.
+            sample_rows = int(np.clip(store.max_memory // (32 * store.shape[1]), 1000, 20_000))
+            data = ShardedSet(space, classes, index, sample_rows=sample_rows)
+            fit_shards(self, data, standardize, start, meter.callback())
+        finally:
+            shard.close()
+        if store.feature_names is not None:
+            self.feature_names_in_ = np.array(store.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def _check_unused(options: dict[str, Any]) -> None:
+    """Raise ValueError for parameters that are not used with a RowStore."""
+    known = signature(FitFilesMixin.fit_files).parameters
+    given = [
+        name
+        for name, value in options.items()
+        if type(value) is not type(known[name].default) or value != known[name].default
+    ]
+    if given:
+        raise ValueError(
+            f"with a RowStore, {given[0]} must not be given; got {options[given[0]]!r}. Pass it to RowStore or "
+            "RowStore.from_files"
+        )
+
+
+def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], Any]:
+    """Return the classes of rows with non-zero weight, the mask of the second one, and the weights."""
+    classes, codes, weight = store.classes, store.codes, store.stored_weight
+    present = np.arange(classes.size)
+    if weight is not None:
+        seen = np.zeros(classes.size, dtype=bool)
+        for start in range(0, codes.size, _BLOCK):
+            part = (
+                weight[start : start + _BLOCK] if isinstance(weight, np.ndarray) else weight.read(start, start + _BLOCK)
+            )
+            seen |= np.bincount(codes[start : start + _BLOCK], part > 0, classes.size) > 0
+        present = np.flatnonzero(seen)
+        if not present.size:
+            raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")
+    positive_index(classes[present], None)
+    return classes[present], codes == present[1], weight
+
+
+class _Meter:
+    """Rows that report the progress of passes over them on standard error.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    name : str, default=None
+        Name of the estimator in the messages; None for no messages. The progress within a pass is shown on terminals
+        only.
+    """
+
+    def __init__(self, rows: Rows, name: str | None) -> None:
+        self._rows, self._line = rows, None if name is None else _Line(name)
+        self.shape, self.dtype = rows.shape, rows.dtype
+        self._count, self._seconds = 0, 0.0
+
+    def chunks(self) -> Iterator[tuple[int, Any]]:
+        """Yield the chunks, and count their rows and the time of the pass."""
+        began = time.perf_counter()
+        for start, chunk in self._rows.chunks():
+            yield start, chunk
+            self._count += chunk.shape[0]
+            now = time.perf_counter()
+            self._seconds, began = self._seconds + now - began, now
+            if self._line is not None:
+                self._line.show(f"{(start + chunk.shape[0]) / self.shape[0]:.0%} of a pass, {self._rate()}")
+
+    def rows(self, index: NDArray[np.intp]) -> Any:
+        """Return some rows."""
+        return self._rows.rows(index)
+
+    def callback(self) -> Callback | None:
+        """Return a callback that reports objective, bound, passes and rows per second after each iteration."""
+        line = self._line
+        if line is None:
+            return None
+
+        def report(progress: Progress) -> None:
+            line.write(
+                f"objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
+                f"{progress.passes} passes over the data, {self._rate()}\n"
+            )
+
+        return report
+
+    def _rate(self) -> str:
+        return f"{self._count / max(self._seconds, 1e-9):,.0f} rows/s"
+
+
+class _Line:
+    """Line on standard error with the progress of an estimator; on a terminal, it replaces the one before.
+
+    Parameters
+    ----------
+    name : str
+        Name of the estimator.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name, self._shown = name, -np.inf
+
+    def show(self, text: str) -> None:
+        """Show a text for a short time, on a terminal only."""
+        now = time.perf_counter()
+        if sys.stderr.isatty() and now - self._shown >= _INTERVAL:
+            self._shown = now
+            self.write(text)
+
+    def write(self, text: str) -> None:
+        """Write a text."""
+        start = "\r\x1b[K" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{start}{self._name}: {text}")
+        sys.stderr.flush()
+
+
+def _conversion(name: str) -> Listener:
+    """Return a listener that shows the rows of the binary copy so far, and their number per second."""
+    line, began = _Line(name), time.perf_counter()
+
+    def listen(text: str, done: int, total: int | None) -> None:
+        line.show(f"{text}, {done:,} rows, {done / (time.perf_counter() - began):,.0f} rows/s")
+
+    return listen

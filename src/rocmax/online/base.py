@@ -1,0 +1,282 @@
+"""Base class of the streaming classifiers, and the state and interface of the methods."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rocmax._support import Array, RowNumbers
+from rocmax._validation import canonical_csr, check_block, check_number, check_training_set, direction, random_source
+from rocmax.base import Decision
+from rocmax.linear.base import LinearDecision
+from rocmax.measures import ROCAUCMeasure
+from rocmax.online.sampling import reservoir
+from rocmax.operators import as_operator
+
+# Check that parameters do not change between calls of ``partial_fit``.
+
+
+def fixed_parameters(estimator: Any, free: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters that must not change: all except ``free``."""
+    return {name: value for name, value in estimator.get_params(deep=False).items() if name not in free}
+
+
+def check_unchanged(estimator: Any, fixed: dict[str, Any]) -> None:
+    """Raise ValueError if a parameter has changed since the first call of ``partial_fit``."""
+    for name, value in fixed.items():
+        given = getattr(estimator, name)
+        if given is not value and given != value:
+            raise ValueError(
+                f"{name} must stay {value!r} between calls of partial_fit; got {given!r}. Use fit to train a new model"
+            )
+
+
+# Base class of the stochastic estimators.
+
+
+# Maximum number of rows for the choice of the threshold: more rows would take as long as a pass and change it little.
+_N_FOR_THRESHOLD = 10_000
+# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
+_FREE = ("max_iter", "tol", "random_state")
+_MEASURE = ROCAUCMeasure()
+
+
+class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base class: run a streaming method over all rows or block by block, then choose a threshold."""
+
+    max_iter: int
+    tol: float | None
+    buffer_size: int
+    random_state: Any
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows, standardized or scaled to unit length.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_training_set(self, X, y, None, self.pos_label)
+        self._begin(data.X.shape[1])
+        self.classes_ = data.classes
+        stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
+        last = self._method.weights()
+        for _ in range(self.max_iter):
+            self._method.epoch(stream)
+            self.n_iter_ += 1
+            weights = self._method.weights()
+            if self.tol is not None and np.linalg.norm(weights - last) <= self.tol * np.linalg.norm(weights):
+                break
+            last = weights
+        self._finish(stream, data.positive_index)
+        self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Update the model with one pass over a block of rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            New rows, one or more.
+        y : array-like of shape (n_samples,)
+            Class labels; a block may contain only one of the classes.
+        classes : array-like of shape (2,), default=None
+            The two classes; required in the first call.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        block = check_block(self, X, y, classes, self.pos_label)
+        if not hasattr(self, "classes_"):
+            self._begin(block.X.shape[1])
+            self.classes_ = block.classes
+        check_unchanged(self, self._fixed)
+        stream = self._memory.stream(block.X, block.positive, self._rng, uniform=False)
+        self._method.epoch(stream)
+        self.n_iter_ += 1
+        self._finish(stream, block.positive_index)
+        return self
+
+    @abstractmethod
+    def _make_method(self, n_features: int) -> Method:
+        """Return the streaming method in its initial state."""
+
+    def _remember(self, stream: RowBlock) -> None:
+        """Add the new rows to the buffers, unless the method does this."""
+
+    def _check_parameters(self) -> None:
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+        check_number("buffer_size", self.buffer_size, above=0, integer=True)
+        if self.tol is not None:
+            check_number("tol", self.tol, above=0.0)
+
+    def _begin(self, n_features: int) -> None:
+        self._rng = np.random.default_rng(random_source(self.random_state).randint(2**31 - 1))
+        self._method = self._make_method(n_features)
+        self._memory = Memory(self.buffer_size)
+        self._fixed = fixed_parameters(self, _FREE)
+        self.n_iter_ = 0
+
+    def _finish(self, stream: RowBlock, positive_index: int) -> None:
+        self._remember(stream)
+        self._memory.keep(stream)
+        weights = self._method.weights()
+        if not np.isfinite(weights).all():
+            raise ValueError(
+                f"{type(self).__name__}: the weights must be finite; got infinite or NaN values. Standardize the "
+                "features, or scale the rows to unit length"
+            )
+        sign = direction(positive_index)
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
+        self.coef_ = sign * weights[np.newaxis, :]
+        self.intercept_ = np.array([-sign * self._threshold(stream, weights)])
+
+    def _threshold(self, stream: RowBlock, weights: Array) -> float:
+        rows: NDArray[Any] = np.arange(stream.positive.size)
+        if rows.size > _N_FOR_THRESHOLD:
+            rows = stream.rng.choice(rows.size, _N_FOR_THRESHOLD, replace=False, shuffle=False)
+        positive = stream.positive[rows]
+        if positive.all() or not positive.any():
+            return 0.0
+        X = stream.X if rows.size == stream.positive.size else stream.X[rows]
+        return _MEASURE.threshold(as_operator(X).matvec(weights), positive)
+
+    def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
+        return _MEASURE.score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
+
+
+# Data structures and interface of the streaming methods.
+
+
+# Number of steps between returns to Python: small enough for interrupts, large enough for a negligible overhead. A row
+# that is compared with a buffer counts as one step per row of the buffer.
+BLOCK = 1 << 16
+
+
+@dataclass
+class RowBlock:
+    """Rows of one pass: the stored rows, followed by the new rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix
+        Rows.
+    positive : ndarray of bool
+        Labels of the rows.
+    new : ndarray of int
+        Indices of the new rows.
+    buffers : ndarray of int of shape (2, capacity)
+        Indices of the stored rows: negatives first, then positives.
+    seen : ndarray of int of shape (2,)
+        Number of rows of each class so far; the first ``min(seen, capacity)`` entries of a buffer are used.
+    rng : numpy.random.Generator
+        Random generator.
+    uniform : bool
+        Whether a pass draws pairs from all rows instead of pairing each new row once.
+    """
+
+    X: Any
+    positive: NDArray[np.bool_]
+    new: RowNumbers
+    buffers: RowNumbers
+    seen: RowNumbers
+    rng: np.random.Generator
+    uniform: bool = True
+    loop_form: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loop_form = loop_form(self.X)
+
+    def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
+        """Yield blocks of indices of the new rows, in random order."""
+        order, size = self.rng.permutation(self.new), max(BLOCK // steps_per_row, 1)
+        for start in range(0, order.size, size):
+            yield order[start : start + size]
+
+    def remember(self) -> None:
+        """Update the buffers, which are uniform samples of all rows of each class, with the new rows."""
+        capacity = self.buffers.shape[1]
+        is_positive = self.positive[self.new]
+        for own, new in enumerate((self.new[~is_positive], self.new[is_positive])):
+            held = self.buffers[own, : min(self.seen[own], capacity)]
+            sample = reservoir(held, int(self.seen[own]), new, capacity, self.rng)
+            self.buffers[own, : sample.size] = sample
+            self.seen[own] += new.size
+
+
+class Method(Protocol):
+    """Interface of a streaming method."""
+
+    def epoch(self, stream: RowBlock) -> None:
+        """Make one pass over the new rows."""
+
+    def weights(self) -> Array:
+        """Return the weights of the model, averaged if the method uses averaging."""
+
+
+@dataclass
+class Memory:
+    """Rows stored between calls of ``partial_fit``: up to ``capacity`` rows of each class."""
+
+    capacity: int
+    seen: RowNumbers = field(default_factory=lambda: np.zeros(2, dtype=np.int64))
+    rows: Any = None
+
+    def stream(self, X: Any, positive: NDArray[np.bool_], rng: np.random.Generator, uniform: bool) -> RowBlock:
+        """Return a block with the stored rows followed by the new rows."""
+        held = np.minimum(self.seen, self.capacity)
+        buffers = np.zeros((2, self.capacity), dtype=np.int64)
+        buffers[0, : held[0]] = np.arange(held[0])
+        buffers[1, : held[1]] = held[0] + np.arange(held[1])
+        n_old = int(held.sum())
+        if n_old:
+            X = _stack(self.rows, X)
+            positive = np.concatenate([np.repeat([False, True], held), positive])
+        return RowBlock(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
+
+    def keep(self, stream: RowBlock) -> None:
+        """Store the rows of the current buffers."""
+        held = np.minimum(stream.seen, self.capacity)
+        self.seen = stream.seen
+        self.rows = stream.X[np.concatenate([stream.buffers[0, : held[0]], stream.buffers[1, : held[1]]])]
+
+
+def loop_form(X: Any) -> Any:
+    """Return a matrix in the format of the compiled loops: C-ordered array, or CSR arrays without duplicates."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X)
+    X = canonical_csr(X)
+    return X.data, X.indices, X.indptr
+
+
+def mean_squared_length(rows: Any) -> float:
+    """Return the mean of ``|x|^2`` over the rows."""
+    values = rows.data if sparse.issparse(rows) else rows
+    return float(np.square(values, dtype=np.float64).sum() / rows.shape[0])
+
+
+def _stack(old: Any, new: Any) -> Any:
+    """Stack rows in the format of the new rows."""
+    if sparse.issparse(new):
+        return sparse.vstack([sparse.csr_array(old), new], format="csr")
+    return np.vstack([old.toarray() if sparse.issparse(old) else old, new])

@@ -1,0 +1,467 @@
+"""Mini-batch training for every measure with a convex loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._support import Array, Bools
+from rocmax._validation import TrainingSet, check_block, check_choice, check_number, direction, random_source
+from rocmax.base import MeasureParameterMixin
+from rocmax.linear.base import LinearScoreClassifier
+from rocmax.measures import Measure
+from rocmax.online.base import check_unchanged, fixed_parameters
+from rocmax.online.sampling import Buffer, Reservoir, stack
+from rocmax.solvers import Callback, Progress, Result
+from rocmax.solvers.stochastic import MiniBatchSteps
+
+# State of mini-batch training: streams, held-out rows and the composition of batches.
+
+
+# Number of rows of a stream that are stored for the choice of the threshold.
+_STREAM_ROWS = 5_000
+
+
+class Watch:
+    """Early stopping on held-out rows.
+
+    Parameters
+    ----------
+    measure : Measure
+        Measure to monitor.
+    data : TrainingSet
+        All rows.
+    rows : ndarray of int
+        Indices of the held-out rows.
+
+    Attributes
+    ----------
+    best : tuple of ndarray and float
+        Weights and intercept with the best value of the measure.
+    """
+
+    _PATIENCE = 2
+
+    def __init__(self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp]) -> None:
+        self._measure, self._X, self._positive = measure, data.X[rows], data.positive[rows]
+        if np.unique(self._positive).size < 2:
+            raise ValueError(
+                f"with early_stopping, the held-out rows must contain both classes; got one class in {rows.size} rows. "
+                "Increase validation_fraction"
+            )
+        self._largest, self._waited = -np.inf, 0
+        self.best = np.zeros(data.X.shape[1]), 0.0
+
+    def should_stop(self, w: Array, b: float) -> bool:
+        """Record the measure for the given weights; return whether it has stopped improving."""
+        scores = self._X @ w
+        scores = scores - self._measure.threshold(scores, self._positive)
+        value = self._measure.score(self._positive, scores, pos_label=True)
+        if value > self._largest:
+            self._largest, self._waited, self.best = value, 0, (w.copy(), b)
+        else:
+            self._waited += 1
+        return self._waited >= self._PATIENCE
+
+
+class StreamState:
+    """State of ``partial_fit`` between calls: steps, buffered rows and samples of bounded size."""
+
+    def __init__(
+        self, estimator: MiniBatchClassifier, measure: Measure, steps: MiniBatchSteps, rng: np.random.RandomState
+    ) -> None:
+        self.steps = steps
+        self.n_skipped = 0
+        self._measure = measure
+        self._rng = rng
+        self._buffer = Buffer(estimator.batch_size)
+        self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
+        self._sample = Reservoir(_STREAM_ROWS)
+        self._n_negatives = 0
+
+    def take(self, X: Any, positive: Bools) -> None:
+        """Add rows and take a step for each full batch."""
+        self.remember(X, positive)
+        if self._positives is not None:
+            X, positive = X[~positive], positive[~positive]
+        for batch, labels in self._buffer.push(X, positive):
+            weight = None
+            if self._positives is not None and len(self._positives):
+                ratio = self._positives.seen / self._n_negatives
+                batch, labels, weight = with_sample(self._positives.rows()[0], batch, self._measure, ratio)
+            if labels.all() or not labels.any():
+                self.n_skipped += 1
+            else:
+                self.steps.step(batch, labels, weight)
+
+    def remember(self, X: Any, positive: Bools) -> None:
+        """Add rows to the samples."""
+        self._sample.add(X, positive, self._rng)
+        if self._positives is not None:
+            self._positives.add(X[positive], positive[positive], self._rng)
+            self._n_negatives += int((~positive).sum())
+
+    def threshold(self, w: Array) -> float:
+        """Return the threshold chosen on the sample; zero if it contains only one class."""
+        X, positive = self._sample.rows()
+        if positive.all() or not positive.any():
+            return 0.0
+        return self._measure.threshold(X @ w, positive)
+
+
+def n_batches(n_rows: int, size: int) -> int:
+    """Return the number of batches of about the given size."""
+    return max(1, round(n_rows / size))
+
+
+def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> tuple[Any, Bools, Array | None]:
+    """Return a batch of sampled positives and negatives, with weights if the measure depends on the class ratio."""
+    labels = np.arange(sample.shape[0] + negatives.shape[0]) < sample.shape[0]
+    weight = None
+    if measure.depends_on_class_ratio:
+        weight = np.where(labels, ratio * negatives.shape[0] / sample.shape[0], 1.0)
+    return stack([sample, negatives]), labels, weight
+
+
+# Mini-batch training for every measure with a convex loss.
+
+
+# Maximum number of rows for the choice of the threshold in fit.
+_THRESHOLD_ROWS = 100_000
+# Minimum numbers of steps and of passes if max_iter is None.
+_FEWEST_STEPS = 500
+_FEWEST_PASSES = 5
+# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
+_FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
+
+
+class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
+    r"""Linear classifier trained by stochastic subgradient descent on mini-batches.
+
+    For each batch of ``batch_size`` rows, one step is taken along a subgradient of the loss on the batch,
+
+    .. math:: w \leftarrow \Pi\bigl(w - \tfrac{\eta}{\sqrt t}\, \nabla R_{\text{batch}}(w)\bigr),
+
+    and the model is a mean of the iterates (1PMB). With ``reservoir_size``, every batch of negatives is compared with
+    this number of positives (2PMB), which is better if positives are rare. A stream keeps a sample of the positives;
+    ``fit`` cycles through all positives. In a batch, the positives are weighted according to their fraction in the
+    data.
+
+    ``fit`` shuffles the rows. ``partial_fit`` processes any number of rows in the given order, in constant memory. Rows
+    are buffered until there are ``batch_size`` of them. A batch without positives or without negatives is skipped and
+    counted. After ``fit``, ``partial_fit`` continues from the fitted model; for this purpose, the estimator stores a
+    sample of at most 5,000 rows. Parameters that affect the steps must not change between calls.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="partial_auc"
+        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
+        "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
+        has its own parameters.
+    min_fpr : float, default=0.0
+        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
+    max_fpr : float, default=0.1
+        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
+        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+    min_tpr : float, default=0.0
+        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
+        "two_way_partial_auc".
+    k : int or float, default=0.1
+        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
+        ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
+        total number of rows is unknown.
+    beta : float, default=1.0
+        Weight of the recall, above 0. Used by "f_beta".
+    reference : {"best", "positives"}, default="best"
+        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        "positives" is that of the papers. Must be "best" for other measures.
+    max_iter : int, default=None
+        Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are at
+        least 500 steps.
+    batch_size : int, default=500
+        Number of rows in a batch; the number of negatives if ``reservoir_size`` is given.
+    reservoir_size : int, default=None
+        Number of positives that each batch of negatives is compared with. None takes the positives of the batch.
+    positives : {"cycle", "fixed"}, default="cycle"
+        Positives that ``fit`` uses in a pass, with ``reservoir_size``: "cycle" goes through all positives, with weights
+        if the measure depends on the fraction of positives. "fixed" draws one sample per pass and uses it in
+        all batches without weights, as published. ``partial_fit`` always uses its sample of the stream.
+    learning_rate : "auto" or float, default="auto"
+        Length of the first step. "auto" takes the length at which a step along the difference of the class means in the
+        first batch separates the mean scores by the margin, 1.
+    radius : float, default=None
+        Upper bound on the L2 norm of the weights, enforced by projection after each step. None means no bound.
+    average : {"linear", "uniform"}, default="linear"
+        Weights of the iterates in their mean: proportional to the number of the step, so that early steps have little
+        influence, or equal, as published.
+    fit_intercept : bool, default=True
+        Whether the steps include an intercept for losses that depend on a shift of the scores: those of "f_beta" and
+        "g_mean", and "precision_at_k" with ``reference="positives"``. It is not part of the published methods. The
+        threshold is chosen in both cases.
+    early_stopping : bool, default=False
+        Whether ``fit`` holds out rows for validation and stops when the measure on them has not improved for two
+        passes. The weights of the best pass are used.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that are held out for validation with ``early_stopping``.
+    random_state : int, RandomState instance or None, default=None
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    verbose : bool, default=False
+        Whether to report progress on standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights, the mean of the iterates.
+    intercept_ : ndarray of shape (1,)
+        Minus the threshold, chosen as in the batch classifier of the same measure, on at most 100,000 training rows, or
+        on a sample of 5,000 rows of a stream.
+    classes_ : ndarray of shape (2,)
+        The classes.
+    n_steps_ : int
+        Number of steps.
+    n_skipped_ : int
+        Number of batches that were skipped because a class was missing.
+    n_iter_ : int
+        Number of passes of ``fit`` plus calls of ``partial_fit``.
+    objective_ : float
+        Loss on the rows on which the threshold was chosen, at the end of ``fit``.
+    dual_gap_ : float
+        NaN, because there is no certificate.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray
+        Names of the features, if `X` had any.
+
+    Notes
+    -----
+    ``MiniBatchClassifier(average="uniform", fit_intercept=False)`` is 1PMB as published, and with
+    ``reservoir_size=batch_size, positives="fixed"`` 2PMB; for precision at k, both with ``reference="positives"``. The
+    published losses are sums, ours are means. Hence a published step length :math:`\eta` corresponds to
+    ``learning_rate`` equal to :math:`\eta` times the number of pairs in the window of a batch for the partial AUC, and
+    to :math:`\eta m^2 / k` for precision at k and batches with :math:`m` positives, where the published weights are
+    :math:`2k/m` times ours.
+
+    References
+    ----------
+    Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax import MiniBatchClassifier
+    >>> X, y = make_classification(n_samples=20000, weights=[0.9], random_state=0)
+    >>> model = MiniBatchClassifier("f_beta", random_state=0).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.66
+    >>> stream = MiniBatchClassifier("roc_auc", reservoir_size=200, random_state=0)
+    >>> for start in range(0, 20000, 700):
+    ...     stream = stream.partial_fit(X[start : start + 700], y[start : start + 700], classes=[0, 1])
+    >>> stream.n_steps_
+    35
+    """
+
+    warm_start = False
+    max_iter: int | None  # type: ignore[assignment]  # None chooses a number of passes by the number of rows
+    _stream: StreamState
+    _fixed: dict[str, Any]
+
+    def __init__(
+        self,
+        measure: str | Measure = "partial_auc",
+        *,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        min_tpr: float = 0.0,
+        k: float = 0.1,
+        beta: float = 1.0,
+        reference: str = "best",
+        max_iter: int | None = None,
+        batch_size: int = 500,
+        reservoir_size: int | None = None,
+        positives: str = "cycle",
+        learning_rate: float | str = "auto",
+        radius: float | None = None,
+        average: str = "linear",
+        fit_intercept: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        random_state: Any = None,
+        pos_label: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.measure = measure
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.min_tpr = min_tpr
+        self.k = k
+        self.beta = beta
+        self.reference = reference
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.reservoir_size = reservoir_size
+        self.positives = positives
+        self.learning_rate = learning_rate
+        self.radius = radius
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.pos_label = pos_label
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> MiniBatchClassifier:  # type: ignore[override]
+        """Fit the model to all rows, in random order.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
+        y : array-like of shape (n_samples,)
+            Two classes, of any type.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        super().fit(X, y)
+        self._fixed = fixed_parameters(self, _FREE)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
+        """Update the model with the next rows of a stream, in the given order.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Class labels; a call may contain only one of the classes.
+        classes : array-like of shape (2,), default=None
+            The two classes; required in the first call, unless it follows ``fit``.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        self._check_parameters()
+        measure = self._stream_measure()
+        block = check_block(self, X, y, classes, self.pos_label)
+        first = not hasattr(self, "_stream")
+        if first:
+            self.classes_ = block.classes
+            steps = self.make_steps(measure, block.X.shape[1])
+            self._stream = StreamState(self, measure, steps, random_source(self.random_state))
+            self._fixed = fixed_parameters(self, _FREE)
+            self.n_iter_ = 0
+        check_unchanged(self, self._fixed)
+        stream = self._stream
+        before = stream.steps.n_steps
+        stream.take(block.X, block.positive)
+        self.n_iter_ += 1
+        self.n_steps_, self.n_skipped_ = stream.steps.n_steps, stream.n_skipped
+        self.dual_gap_ = np.nan
+        if first or self.n_steps_ > before:
+            sign = direction(block.positive_index)
+            w = stream.steps.mean_w
+            self.coef_ = sign * w[np.newaxis, :]
+            self.intercept_ = np.array([-sign * stream.threshold(w)])
+        return self
+
+    def _check_parameters(self) -> None:
+        self._check_measure()
+        check_number("batch_size", self.batch_size, above=1, integer=True)
+        check_choice("positives", self.positives, ("cycle", "fixed"))
+        check_choice("average", self.average, ("linear", "uniform"))
+        for name in ("max_iter", "reservoir_size"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0, integer=True)
+        if self.learning_rate != "auto":
+            check_number("learning_rate", self.learning_rate, above=0.0)
+        if self.radius is not None:
+            check_number("radius", self.radius, above=0.0)
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must be above 0 and below 1; got {self.validation_fraction!r}")
+
+    def make_steps(self, measure: Measure, n_features: int) -> MiniBatchSteps:
+        """Return the optimizer in its initial state."""
+        radius = np.inf if self.radius is None else self.radius
+        rate = None if isinstance(self.learning_rate, str) else self.learning_rate
+        loss = self._convex_loss(measure).with_intercept()
+        return MiniBatchSteps(loss, n_features, rate, radius, self.average, self.fit_intercept)
+
+    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        rng = random_source(self.random_state)
+        order = rng.permutation(data.positive.size)
+        held = round(self.validation_fraction * order.size) if self.early_stopping else 0
+        measure = self._make_measure().as_fraction(order.size)
+        watch = Watch(measure, data, order[:held]) if held else None
+        rows = order[held:]
+        if held and np.unique(data.positive[rows]).size < 2:
+            raise ValueError(
+                f"the training rows that are not held out must contain both classes; got one class in {rows.size} rows"
+            )
+        per_pass = n_batches(rows.size, self.batch_size)
+        passes = self.max_iter or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
+        steps, trace = self.make_steps(measure, data.X.shape[1]), []
+        n_skipped = 0
+        for n_iter in range(1, passes + 1):
+            for X, positive, weight in self._batches(measure, data, rows, rng):
+                if positive.all() or not positive.any():
+                    n_skipped += 1
+                else:
+                    steps.step(X, positive, weight)
+            trace.append(Progress(np.nan, np.nan, n_iter))
+            if callback is not None:
+                callback(trace[-1])
+            if watch is not None and watch.should_stop(steps.mean_w, steps.mean_b):
+                break
+        if watch is not None:
+            steps.restart(*watch.best)
+        self._begin_stream(measure, data, steps, rng, n_skipped)
+        w, b = steps.mean_w.copy(), steps.mean_b
+        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
+        seen = data.positive[order[:_THRESHOLD_ROWS]]
+        loss = self._convex_loss(measure).with_intercept()
+        objective = loss.bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
+        trace[-1] = trace[-1]._replace(objective=objective)
+        return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
+
+    def _begin_stream(
+        self, measure: Measure, data: TrainingSet, steps: MiniBatchSteps, rng: np.random.RandomState, n_skipped: int
+    ) -> None:
+        """Store the state from which ``partial_fit`` continues."""
+        stream = StreamState(self, measure, steps, rng)
+        stream.n_skipped = n_skipped
+        stream.remember(data.X, data.positive)
+        self._stream, self.n_steps_, self.n_skipped_ = stream, steps.n_steps, n_skipped
+
+    def _batches(
+        self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp], rng: np.random.RandomState
+    ) -> Iterator[tuple[Any, Bools, Array | None]]:
+        """Yield the batches of one pass."""
+        rows = rng.permutation(rows)
+        if self.reservoir_size is None:
+            # Batches of nearly equal size, without a small last one.
+            for part in np.array_split(rows, n_batches(rows.size, self.batch_size)):
+                yield data.X[part], data.positive[part], None
+            return
+        positives = rows[data.positive[rows]]
+        negatives = rows[~data.positive[rows]]
+        ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
+        fixed = self.positives == "fixed"
+        for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.batch_size))):
+            # All positives are in memory: by default, cycle through them, because a single sample for the whole pass
+            # would cause a bias. The rows are in random order, so that the first positives are a random sample.
+            first = 0 if fixed else i * size
+            sample = positives.take(np.arange(first, first + size), mode="wrap")
+            X, labels, weight = with_sample(data.X[sample], data.X[part], measure, ratio)
+            yield X, labels, None if fixed else weight

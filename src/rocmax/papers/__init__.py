@@ -1,0 +1,37 @@
+"""Methods that the papers compare with: for reproductions, not for new work."""
+
+from rocmax._support import set_public_module
+from rocmax.papers.pairs import GreedyPairClassifier
+from rocmax.papers.streams import (
+    ASAMClassifier,
+    CBRClassifier,
+    ConfidenceSteps,
+    OAMClassifier,
+    ReservoirSteps,
+    SaddlePoint,
+    SOLAMClassifier,
+)
+from rocmax.papers.svm import AsymmetricSVC, TwoNormSVC
+from rocmax.papers.trees import AUCTreeClassifier, PAUCBoostClassifier, RankBoostClassifier, Stump
+
+__all__ = [
+    "ASAMClassifier",
+    "AUCTreeClassifier",
+    "AsymmetricSVC",
+    "CBRClassifier",
+    "GreedyPairClassifier",
+    "OAMClassifier",
+    "PAUCBoostClassifier",
+    "RankBoostClassifier",
+    "SOLAMClassifier",
+    "TwoNormSVC",
+]
+# Classes stored in fitted models. Model files refer to them by name, so the names must not change.
+_STORED = {
+    "ConfidenceSteps": ConfidenceSteps,
+    "ReservoirSteps": ReservoirSteps,
+    "SaddlePoint": SaddlePoint,
+    "Stump": Stump,
+}
+set_public_module("rocmax.papers", globals(), __all__)
+set_public_module("rocmax.papers", _STORED, _STORED)

@@ -1,0 +1,205 @@
+"""Tables and histograms of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax import metrics
+from rocmax._support import Array
+from rocmax.measures import Measure, find_measure
+from rocmax.metrics.curve import Curve
+from rocmax.metrics.uncertainty import compare_measures, estimate_with_delong, holds_enough
+from rocmax.report.page import Axes, Feature, ReportModel, TestData, rate_interval, saved_point, wilson, worth_rows
+
+N_RESAMPLES = 1000
+N_BINS = 40
+N_GROUPS = 10
+# Share of the scores beyond the histogram at each end; they are counted in its first and last bins.
+TAIL = 0.001
+# Verdicts on a lower and an upper limit that do not hold.
+BROKEN = ("below the limit", "above the limit")
+
+
+def measures(model: ReportModel, data: TestData, watch: Callable[[Curve], None] | None = None) -> list[dict[str, Any]]:
+    """Return the measures of a model with confidence intervals; ``watch`` is called with the curve of each resample."""
+    chosen = [find_measure("roc_auc"), *_range_measures(data), find_measure("break_even_point")]
+    options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed, "groups": data.groups}
+    found = estimate_with_delong(
+        [(measure, {}) for measure in chosen], data.positive, model.scores, watch=watch, **options
+    )
+    return [{"title": measure.title, **estimate._asdict()} for measure, estimate in zip(chosen, found, strict=True)]
+
+
+def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
+    """Return the paired tests of every model against the first."""
+    found = []
+    for other in models[1:]:
+        pair = data.positive, models[0].scores, other.scores
+        results = [("AUC, DeLong", metrics.delong_test(*pair, groups=data.groups))]
+        chosen = _range_measures(data)
+        if chosen:
+            if (result := _delong(pair, data)) is not None:
+                results.append((f"{chosen[0].title}, DeLong", result))
+            options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed, "groups": data.groups}
+            tested = compare_measures([(measure, {}) for measure in chosen], *pair, **options)
+            results += [(f"{m.title}, bootstrap", test) for m, test in zip(chosen, tested, strict=True)]
+        found += [{"pair": f"{models[0].name} - {other.name}", "what": what, "result": r} for what, r in results]
+    return found
+
+
+def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
+    """Compare the rates at the threshold of the model with its limits, on the test rows; one entry for each limit."""
+    point, found = saved_point(model, data), []
+    for limit, required in ((model.min_tpr, True), (model.max_fpr, False)):
+        if limit is None:
+            continue
+        low, high, size = rate_interval(model.predicted, data.positive if required else ~data.positive, data)
+        verdict = _against_limit((low, high), int(size), limit, required)
+        found.append(
+            {
+                "name": model.name,
+                "limit": f"{'TPR >=' if required else 'FPR <='} {100 * limit:.4g} %",
+                "fpr": point["fp"] / data.n_negative,
+                "tpr": point["tp"] / data.n_positive,
+                "low": low,
+                "high": high,
+                "verdict": verdict,
+                "broken": verdict in BROKEN,
+            }
+        )
+    return found
+
+
+def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
+    """Return the plot of the scores of both classes, each as shares of its class."""
+    low, high = np.quantile(model.scores, [TAIL, 1 - TAIL])
+    low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
+    edges = np.linspace(low, high, N_BINS + 1)
+    inside = np.clip(model.scores, low, high)
+    shares = [
+        np.histogram(inside[rows], edges)[0] / max(1, np.count_nonzero(rows))
+        for rows in (~data.positive, data.positive)
+    ]
+    top = 1.05 * max(float(share.max()) for share in shares)
+    saved = saved_point(model, data)["threshold"]
+    axes = Axes(model.name, "Score", "Rows of the class (%)", (low, high), (0.0, top), plain_x=True)
+    return {
+        **axes.frame(),
+        "areas": [{"d": axes.steps(edges, share), "kind": kind} for share, kind in zip(shares, "np", strict=True)],
+        "saved": round(float(axes.x(saved)), 1) if saved is not None and low <= saved <= high else None,
+        "scale": axes.scale(),
+    }
+
+
+def score_groups(model: ReportModel, data: TestData) -> dict[str, Any]:
+    """Return the share of positives in ten groups of rows with neighbouring scores.
+
+    With probabilities, the groups are formed by them, and the mean probability of each group is compared with the
+    observed share.
+    """
+    values = model.scores if model.probabilities is None else model.probabilities
+    groups = []
+    for rows in _equal_groups(values):
+        count = int(np.count_nonzero(data.positive[rows]))
+        low, high = wilson(count, rows.size)
+        predicted = None if model.probabilities is None else float(values[rows].mean())
+        groups.append({"rows": rows.size, "share": count / rows.size, "low": low, "high": high, "mean": predicted})
+    return {"name": model.name, "plot": _group_plot(model, groups), "groups": groups}
+
+
+def by_segment(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
+    """Return the rates at the saved threshold in each segment, with confidence intervals."""
+    found = []
+    for segment in data.segments:
+        positives, negatives = segment.rows & data.positive, segment.rows & ~data.positive
+        rates = [
+            {
+                "name": model.name,
+                "tpr": _rate(model.predicted, positives, data),
+                "fpr": _rate(model.predicted, negatives, data),
+            }
+            for model in models
+        ]
+        sizes = {"rows": int(segment.rows.sum()), "positives": int(positives.sum())}
+        found.append({"segment": segment.name, **sizes, "models": rates})
+    return found
+
+
+def feature_bars(features: list[Feature]) -> list[dict[str, Any]]:
+    """Return the features with the lengths of their bars in percent of the longest."""
+    largest = max((abs(feature.value) for feature in features), default=1.0) or 1.0
+    return [{"feature": feature, "length": 100 * abs(feature.value) / largest} for feature in features]
+
+
+def _range_measures(data: TestData) -> list[Measure]:
+    """Return the measures of the range of interest, if it is not the whole curve."""
+    low, high = data.window
+    limited, required = data.window != (0.0, 1.0), data.min_tpr > 0
+    area = find_measure("partial_auc", min_fpr=low, max_fpr=high, min_tpr=data.min_tpr)
+    return [
+        *([area] if limited or required else []),
+        *([find_measure("tpr_at_fpr", max_fpr=high)] if limited else []),
+        *([find_measure("fpr_at_tpr", min_tpr=data.min_tpr)] if required else []),
+    ]
+
+
+def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
+    """Return DeLong's test in the range of interest, or None if it has too few rows or a curve does not enter it."""
+    limits = {"min_fpr": data.window[0], "max_fpr": data.window[1], "min_tpr": data.min_tpr}
+    if not all(holds_enough(pair[0], scores, **limits) for scores in pair[1:]):
+        return None
+    return metrics.delong_test(*pair, **limits, groups=data.groups)
+
+
+def _against_limit(interval: tuple[float, float], total: int, limit: float, required: bool) -> str:
+    """Return what the interval of a rate says about its limit, which is a lower one if the rate is required."""
+    low, high = interval
+    if high < limit if required else low > limit:
+        return BROKEN[0] if required else BROKEN[1]
+    if low >= limit if required else high <= limit:
+        return "within the limit"
+    # With fewer rows, the interval includes the limit even if no row is on the wrong side.
+    needed = math.ceil(math.log(0.025) / math.log(limit if required else 1 - limit))
+    if total < needed:
+        return f"too few rows: {total} of the class, at least {needed} are needed"
+    return "not decided: the interval includes the limit"
+
+
+def _equal_groups(values: Array) -> list[NDArray[np.intp]]:
+    """Return the rows of at most ten groups of about equal size; rows with equal values stay together."""
+    order = np.argsort(values, kind="stable")
+    cuts = np.searchsorted(values[order], np.quantile(values, np.linspace(0, 1, N_GROUPS + 1)[1:-1]), "right")
+    return [rows for rows in np.split(order, np.unique(cuts)) if rows.size]
+
+
+def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    with_means = model.probabilities is not None
+    top = min(1.0, 1.05 * max(max(group["high"], group["mean"] or 0.0) for group in groups))
+    if with_means:
+        axes = Axes(model.name, "Predicted probability (%)", "Observed share (%)", (0.0, top), (0.0, top))
+    else:
+        ends = (0.0, len(groups) + 1.0)
+        axes = Axes(model.name, "Group, by score", "Positives (%)", ends, (0.0, top), plain_x=True)
+    marks = []
+    for number, group in enumerate(groups, start=1):
+        x = axes.x(group["mean"] if with_means else number)
+        marks.append(
+            [round(float(v), 1) for v in (x, axes.y(group["share"]), axes.y(group["low"]), axes.y(group["high"]))]
+        )
+    guess = [round(float(v), 1) for v in (axes.x(0.0), axes.y(0.0), axes.x(top), axes.y(top))] if with_means else None
+    return {**axes.frame(), "marks": marks, "guess": guess}
+
+
+def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> dict[str, float] | None:
+    total = int(np.count_nonzero(rows))
+    if total == 0:
+        return None
+    count = int(np.count_nonzero(predicted & rows))
+    size = total if data.groups is None else worth_rows(predicted[rows], data.groups[rows])
+    low, high = wilson(count / total * size, size)
+    return {"rate": count / total, "low": low, "high": high}

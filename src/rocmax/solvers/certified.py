@@ -1,0 +1,481 @@
+"""Run of a certified solver: cuts, bounds, the step from a point, and OCAS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg.lapack import dposv
+from scipy.sparse.linalg import LinearOperator, cg
+
+from rocmax._support import Array, Parameters
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
+from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
+from rocmax.penalties import SquaredL2
+from rocmax.solvers.base import Callback, Cuts, Origin, Progress, Result, find_zero, finish, require, spread, valid_gap
+from rocmax.solvers.cutting_plane import Bundle
+
+# Newton steps from sampled pairs of rows.
+
+
+# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
+_MAX_DENSE = 2000
+
+
+def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
+    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
+    if pairs.weight.size == 0:
+        return -gradient
+    d = gradient.size
+    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
+    weight = C * pairs.weight
+    if d > _MAX_DENSE:
+        system = LinearOperator(
+            (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
+        )
+        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
+        return value
+    root = np.sqrt(weight).astype(difference.dtype)
+    if sparse.issparse(difference):
+        difference = sparse.diags_array(root) @ difference
+        hessian = (difference.T @ difference).toarray().astype(np.float64)
+    else:
+        difference *= root[:, None]
+        hessian = (difference.T @ difference).astype(np.float64, copy=False)
+    # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
+    hessian.flat[:: d + 1] += 1.0 + (1e-3 * float(hessian.trace()) / d if is_sample else 0.0)
+    _, step, failed = dposv(hessian, -gradient)
+    if failed:
+        # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
+        step = -gradient / hessian.diagonal()
+    result: Array = step
+    return result
+
+
+# Shared state and steps of the certified solvers.
+
+
+# Number of iterations without progress after which a run ends.
+_STUCK = 40
+# On large samples, Hessians and approximate line searches use about this share of the rows, within these limits.
+_THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
+# Rows for each pair in the Hessian at zero weights.
+_ROWS_AT_ZERO = 2
+# Number of features that counts for the number of pairs in a Hessian, at least and at most.
+_FEWEST_FEATURES, _MOST_FEATURES = 25, 300
+# First width of the smoothing, as a multiple of the standard deviation of the scores.
+_SOFT = 0.3
+# Number of bins of the line searches on such rows.
+_SEARCH_BINS = 512
+# A full step is accepted if it reduces the slope along it to this share; up to the second, the slope is interpolated.
+_FULL_STEP, _NEARLY_FULL = 0.1, 0.4
+# Allowed distance of the bounds of a binned loss, relative to the tolerance.
+_BIN_SHARE = 0.1
+# The bounds are compared if the gap is at most this multiple of the tolerance.
+_NEAR = 30.0
+# A width is kept if its error is between these multiples of the allowed one.
+_NARROW, _WIDE = 0.4, 1.2
+# A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
+_NOTHING = 64 * float(np.finfo(np.float64).eps)
+# Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
+_RENEWAL = 16
+# They are also computed again if the scores since the last time were larger than the present ones by this factor.
+_MOST_DRIFT = 50.0
+
+
+# Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
+Step = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Weight vector with its scores, and its loss and objective relative to those of zero weights."""
+
+    w: Array
+    scores: Array
+    rise: float
+    objective: float
+
+
+class CertifiedRun:
+    """State of a run: the current point, the best point, the cuts and the smoothing.
+
+    Losses, objectives and cuts are differences from those of zero weights. The loss of a point is an upper bound, and
+    that of a cut a lower bound, if the loss is computed from bins.
+    """
+
+    def __init__(
+        self,
+        operator: CountingOperator,
+        loss: BoundLoss,
+        C: float,
+        w0: Array | None,
+        cuts: Cuts | None = None,
+        pairs_per_feature: int = 64,
+    ) -> None:
+        n_samples, n_features = operator.shape
+        self.operator, self.loss, self.C = operator, loss, C
+        self.bundle = Bundle(C, max_cuts=min(max(2 * min(n_features, n_samples), 60), 200))
+        self.returns_cuts = cuts is not None
+        self.origin = Origin(operator, loss)
+        w = np.zeros(n_features) if w0 is None else np.array(w0, dtype=np.float64)
+        # The gradient at zero weights, if it is needed, before the value: both are then computed at once.
+        self.rise, self.coefficients = 0.0, np.empty(0) if w.any() else self.origin.coefficients
+        self.base = C * self.origin.value
+        if cuts is not None:
+            self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
+        # Enough pairs to estimate a matrix of this size, and at most all pairs.
+        wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
+        self.n_pairs = min(wanted, loss.count_pairs())
+        self.width = 0.0
+        self.slack = 0.15  # allowed smoothing error, relative to `unit`
+        self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
+        self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
+        if w.any():
+            self.at = self.point(w, self.here)
+            self.rise, self.coefficients = self._minorant(self.here, 0.0)
+            self.best = min(self.best, self.at, key=lambda point: point.objective)
+        # Best point on all rows, if the run is on a part of them.
+        self.known: Iterate | None = None
+        self.gradient = np.empty(0)
+        self._moves, self._drift, self._spread = 0, 0.0, 0.0
+        # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
+        self._left: tuple[Iterate, Evaluation, Array, Array] | None = None
+
+    @property
+    def gain(self) -> float:
+        """Upper bound of the possible decrease of the objective from zero weights."""
+        return -self.bundle.bound
+
+    @property
+    def unit(self) -> float:
+        """Scale of the tolerance: the best objective, or the possible decrease from zero weights if it is smaller.
+
+        If the best point is not zero, the possible decrease is the bound from the cuts. At zero weights this bound
+        equals the gap, so the decrease predicted by the gradient for a linear loss is used instead.
+        """
+        gain = self.gain if self.best.w.any() else self._promise
+        return min(abs(self.base + self.best.objective), gain)
+
+    @property
+    def _promise(self) -> float:
+        """Decrease of a step from zero weights along the gradient if the loss were linear."""
+        return 0.5 * self.C**2 * float(self.origin.slope @ self.origin.slope)
+
+    def _drop_rounding(self) -> None:
+        """Return to zero weights if the cuts show that any decrease is within rounding error."""
+        if self.best.w.any() and self.gain <= _NOTHING * abs(self.base) and self.gain <= _NOTHING * self._promise:
+            self.best = self.zero
+
+    def iterate(
+        self,
+        solver: str,
+        tol: float,
+        max_iter: int,
+        callback: Callback | None,
+        step: Step,
+        use_all_rows: Callable[[], bool] = lambda: False,
+    ) -> Result:
+        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached.
+
+        ``use_all_rows`` ends computations on a part of the rows, and returns False if there were none.
+        """
+        trace: list[Progress] = []
+        smallest_gap, slow, unmoved = np.inf, 0, 0
+        while True:
+            self.cut()
+            self._drop_rounding()
+            gap = self.best.objective + self.gain
+            slow = slow + 1 if gap > 0.9 * smallest_gap else 0
+            unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
+            smallest_gap = min(gap, smallest_gap)
+            converged = self._has_converged(tol)
+            ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
+            if ends and use_all_rows():
+                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
+                ends = converged or len(trace) + 1 >= max_iter
+                if not ends:
+                    smallest_gap, slow, unmoved = gap, 0, 0
+                    self.take_minorant()
+                    self.cut()
+            if ends and not self._has_valid_bound(tol):
+                # The scores of the best point are sums of steps. Those of its weights give the objective to report.
+                self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
+                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
+            best = self.base + (self.best if self.known is None else self.known).objective
+            trace.append(Progress(best, self.base - self.gain, self.operator.passes))
+            if callback is not None:
+                callback(trace[-1])
+            if ends:
+                result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol, self._rounding(gap))
+                return replace(result, cuts=self._cuts()) if self.returns_cuts else result
+            if gap <= _NEAR * tol * self.unit:
+                self._refine(tol)
+            step(len(trace), slow, gap / (self.unit or 1.0))
+
+    def _has_converged(self, tol: float) -> bool:
+        rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
+        return self.best.objective + self.gain <= max(tol * self.unit, rounding)
+
+    def _has_valid_bound(self, tol: float) -> bool:
+        gap = self.best.objective + self.gain
+        return valid_gap(gap, self._rounding(gap), tol, self.unit)[1]
+
+    def _rounding(self, gap: float) -> float:
+        return self.origin.error(gap, self.base + self.best.objective, self.best.scores, self.C)
+
+    def _refine(self, tol: float) -> None:
+        """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
+        while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
+            self.loss = self.loss.finer()
+            self.here = self.loss.at(self.at.scores)
+            was_best = self.best is self.at
+            self.at = self.point(self.at.w, self.here)
+            self.best = self.at if was_best else self.best
+
+    def cut(self) -> None:
+        """Compute the gradient from the current coefficients and add it as a cut."""
+        at_zero = not self.at.w.any() and not self.width
+        self.gradient = self.origin.slope if at_zero else self.operator.rmatvec(self.coefficients)
+        product = float(self.coefficients @ self.at.scores)
+        # At zero weights, a cut can exceed the loss only by rounding error.
+        offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
+        # Coefficients and tables both are from the last call of the loss.
+        self.bundle.add(self.gradient, offset, self.loss.tables())
+
+    def switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
+        """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
+        self.operator, self.loss, self._left = operator, loss, None
+        self.zero = replace(self.zero, scores=zero_scores(operator))
+        self.here = loss.at(scores)
+        self.at = self.point(w, self.here)
+
+    def take_minorant(self) -> None:
+        """Compute the coefficients of the next cut at the current point."""
+        self.rise, self.coefficients = self._minorant(self.here, self.width)
+
+    def settle(self, slack: float, width: float = 0.0) -> None:
+        """Start with little smoothing, for a start near the optimum: with the given width, or with a given error."""
+        if not self.loss.has_kinks or not self.at.w.any():
+            return
+        self.slack, self.width = slack, width
+        if not width:
+            self.width = _SOFT * spread(self.at.scores)
+            for _ in range(3):
+                self._adapt_width(self._smoothing_error())
+        self.take_minorant()
+
+    def newton_step(self, smallest_slack: float, rough: bool) -> None:
+        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
+
+        With ``rough``, the line search uses a subsample and the Hessian half of the pairs if the sample is large.
+        """
+        if self._left is not None and self._left[0].objective < self.at.objective:
+            self.at, self.here, self.gradient, self.coefficients = self._left
+        self._left = None
+        thin = self.here.thinned(min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
+        pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
+        is_sample = self.n_pairs < self.loss.count_pairs()
+        step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
+        along = self.operator.matvec(step)
+        slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
+        self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
+        if slope < 0:
+            if thin is not None and (rough or not self.loss.exact):
+                t = self._rough_search(*thin, step, along, slope)
+            else:
+                t = self.search(step, along, slope, self.width)
+            self.move(step, t)
+        if self.loss.has_kinks:
+            self.slack = max(0.15 * self.slack, smallest_slack)
+            if self.width == 0:
+                self.width = _SOFT * spread(self.at.scores)
+            elif self.best.w.any():
+                self._adapt_width(self._smoothing_error())
+            else:
+                self._keep_or_reduce_width()
+        self.take_minorant()
+
+    def _smoothing_error(self) -> float:
+        """Return the error of the smoothed loss at the current point; both values are from the same bins."""
+        return self.here.value(0.0) - self.here.value(self.width)
+
+    def _adapt_width(self, error: float) -> None:
+        """Adapt the width to the allowed smoothing error, which grows with the square of the width.
+
+        A width that is about right is kept. The scale is :attr:`unit` with the decrease reached so far instead of its
+        bound, which is too large at first.
+        """
+        scale = min(self.unit, -self.best.objective) if self.best.w.any() else self.unit
+        wanted = self.slack * scale / self.C
+        if error > 0 and not _NARROW * wanted <= error <= _WIDE * wanted:
+            self.width *= min(max(math.sqrt(wanted / error), 0.1), 3.0)
+
+    def _keep_or_reduce_width(self) -> None:
+        """Adapt the width if no better point than zero weights is known.
+
+        Near zero weights all pairs have a positive loss, and scores and width of a minimiser of the smoothed objective
+        have the same unknown scale. The cut is exact at zero weights for every width, so the width is changed only if
+        the cut has an error there.
+        """
+        rise, coefficients = self._minorant(self.here, self.width)
+        error = float(coefficients @ self.at.scores) - rise
+        if error > self.slack * self.unit / self.C:
+            self._adapt_width(error)
+        else:
+            self.width = max(self.width, _SOFT * spread(self.at.scores))
+
+    def cutting_plane_step(self) -> None:
+        """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
+        self._left = self.at, self.here, self.gradient, self.coefficients
+        self.at = self.best
+        step = self.bundle.minimizer() - self.at.w
+        along = self.operator.matvec(step)
+        _, coefficients = self.loss.at(self.at.scores).minorant(0.0)
+        slope = float(self.at.w @ step + self.C * (coefficients @ along))
+        start, t = self.at, 0.0
+        if slope < 0:
+            t = self.search(step, along, slope, 0.0, largest=1.0, max_evals=25)
+            self.move(step, t)
+        self.at = start
+        t += 0.1 * (1.0 - t)
+        self.here = self.loss.at(start.scores + t * along)
+        self.move(step, t)
+        self.rise, self.coefficients = self._minorant(self.here, 0.0)
+
+    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
+        if thin is None and not self.at.w.any():
+            # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
+            thin = self.here.thinned(_ROWS_AT_ZERO * count)
+        if thin is None:
+            return self.here.curvature(count, self.width)
+        rows, small = thin
+        pairs = small.curvature(self.at.scores[rows], count, self.width)
+        return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
+
+    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
+        """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
+        linear, quadratic = float(self.at.w @ step), float(step @ step)
+        self.here = self.loss.at(self.at.scores + along)
+        left = (linear + quadratic + self.C * self.here.slope(self.width, along)) / slope
+        if abs(left) <= _FULL_STEP:
+            return 1.0
+        if abs(left) <= _NEARLY_FULL:
+            return self._go(along, 1.0 / (1.0 - left))
+        scores, part = self.at.scores[rows], along[rows]
+        cheap = small.binned(_SEARCH_BINS) or small
+
+        def slope_of_loss(t: float) -> float:
+            return self.C * cheap.at(scores + t * part).slope(self.width, part)
+
+        at_zero = slope_of_loss(0.0)
+        t = find_zero(
+            lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
+        )
+        return self._go(along, t)
+
+    def _go(self, along: Array, t: float) -> float:
+        """Evaluate the loss after a step; ``along`` is used up."""
+        along *= t
+        self.here = self.loss.at(self.at.scores + along)
+        return t
+
+    def search(
+        self,
+        step: Array,
+        along: Array,
+        slope: float,
+        width: float,
+        *,
+        largest: float = np.inf,
+        max_evals: int = 12,
+        start: Array | None = None,
+    ) -> float:
+        """Return a step size at which the slope is close to zero, from the current scores or from ``start``."""
+        scores = self.at.scores if start is None else start
+        linear, quadratic = float(self.at.w @ step), float(step @ step)
+
+        def slope_at(t: float) -> float:
+            self.here = self.loss.at(scores + t * along)
+            return linear + t * quadratic + self.C * self.here.slope(width, along)
+
+        return find_zero(slope_at, slope, rtol=0.1, largest=largest, max_evals=max_evals)
+
+    def move(self, step: Array, t: float) -> None:
+        """Take a step to the point whose loss is :attr:`here`."""
+        w = self.at.w + t * step
+        self._moves += 1
+        before, self._spread = self._spread, spread(self.here.scores)
+        self._drift += before + self._spread
+        if self._moves % _RENEWAL == 0 or self._drift > _MOST_DRIFT * self._spread:
+            self._drift = 0.0
+            self.here = self.loss.at(self.operator.matvec(w))
+        self.at = self.point(w, self.here)
+        decrease = self.best.objective - self.at.objective
+        rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
+        if decrease > rounding:
+            self.best = self.at
+
+    def point(self, w: Array, here: Evaluation) -> Iterate:
+        """Return weights with their scores and their objective."""
+        rise = self.origin.upper_rise(here)
+        return Iterate(w, here.scores, rise, 0.5 * float(w @ w) + self.C * rise)
+
+    def _minorant(self, here: Evaluation, width: float) -> tuple[float, Array]:
+        """Return the value of a minorant minus the loss of zero weights, and its coefficients."""
+        value, coefficients = here.minorant(width)
+        return self.origin.rise(value, coefficients, here.scores), coefficients
+
+    def _cuts(self) -> Cuts:
+        cuts = self.bundle.cuts()
+        return cuts._replace(offset=cuts.offset + self.origin.value)
+
+
+# Cutting-plane method with a line search, for convex losses that provide only subgradients.
+
+
+@dataclass(frozen=True)
+class OCAS(Parameters):
+    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
+
+    Each iteration minimises the cutting-plane model, performs a line search from the best point to that minimiser, and
+    computes the next cut slightly beyond the result of the line search. It needs two passes over the data; the line
+    search works on the scores.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
+        ``tol`` times the improvement of the objective over zero weights. At zero weights, the solver stops when the gap
+        is at most ``tol`` times the decrease predicted by the gradient there.
+    max_iter : int, default=500
+        Maximum number of iterations.
+    cuts : Cuts, default=None
+        Valid cuts to start from, possibly none; the result then contains the final cuts. None starts without cuts and
+        returns none.
+
+    References
+    ----------
+    Franc and Sonnenburg, "Optimized cutting plane algorithm for support vector machines", ICML 2008.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 500
+    cuts: Cuts | None = None
+
+    def solve(
+        self,
+        operator: Operator,
+        loss: BoundLoss,
+        penalty: SquaredL2,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
+        require("OCAS", loss, penalty, (SquaredL2,), convex=True)
+        run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
+        return run.iterate("OCAS", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

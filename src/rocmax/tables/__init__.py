@@ -1,0 +1,34 @@
+"""Python API of the ``rocmax`` command: fit a model to a table, choose a threshold, compare models, write reports.
+
+A table is a csv, tsv, parquet or svmlight file (text files may be compressed) or a pandas or polars DataFrame.
+"""
+
+from __future__ import annotations
+
+from rocmax._support import ParameterError, set_public_module
+from rocmax.tables.columns import Column
+from rocmax.tables.compare import ModelComparison, compare_models
+from rocmax.tables.evaluate import Evaluation, evaluate
+from rocmax.tables.fit import fit_table, plan_columns
+from rocmax.tables.model import TableModel, load_model
+from rocmax.tables.predict import PredictionSummary, predict, write_predictions
+from rocmax.tables.report import write_report
+
+__all__ = [
+    "Column",
+    "Evaluation",
+    "ModelComparison",
+    "ParameterError",
+    "PredictionSummary",
+    "TableModel",
+    "compare_models",
+    "evaluate",
+    "fit_table",
+    "load_model",
+    "plan_columns",
+    "predict",
+    "write_predictions",
+    "write_report",
+]
+
+set_public_module("rocmax.tables", globals(), __all__)

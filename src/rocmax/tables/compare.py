@@ -1,0 +1,781 @@
+"""Comparison of estimators on the same splits, and of models by name on one table."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import math
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import wilcoxon
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import has_fit_parameter
+
+from rocmax._files import append_line, check_not_input, check_output, write_file
+from rocmax._support import Message, Parameter, ParameterError, need, set_public_module
+from rocmax._threads import using_threads
+from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax.metrics import make_scorer
+from rocmax.metrics.scores import MeasureScorer
+from rocmax.tables.columns import Column
+from rocmax.tables.evaluate import split_notes
+from rocmax.tables.fit import (
+    check_choice,
+    check_count,
+    check_floor,
+    check_measure,
+    check_seed,
+    check_threads,
+    check_window,
+)
+from rocmax.tables.read import Reading, need_tables, read_training
+from rocmax.tables.tune import MODELS, TunedPipeline, check_table, families_for, need_package, window_measure
+
+# Hash of the content of an object: the same in every process, different if any part of the content differs.
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+_CODE = (types.FunctionType, types.MethodType, functools.partial, types.CodeType, type)
+_NAMED = (types.BuiltinFunctionType, types.ModuleType, np.ufunc, np.dtype)
+
+
+def content_key(value: Any) -> str:
+    """Return a hash of the content of an object.
+
+    The hash includes the class, the parameters and the attributes of estimators; the type, the shape and the bytes of
+    arrays; and the names of functions and classes with the version of their package. For functions and classes of a
+    script, or of a package without a version, it includes their code and the functions and constants that the code
+    uses. Mutable global variables, such as lists, are not included.
+
+    Parameters
+    ----------
+    value : object
+        Number, string, container, array, function, estimator, scorer, or any object that can be pickled.
+
+    Returns
+    -------
+    str
+        The hash.
+
+    Raises
+    ------
+    TypeError
+        If the content of a value cannot be determined.
+    """
+    return _Walk().digest(value)
+
+
+class _Walk:
+    """Traversal of an object that visits each part once, so that cycles terminate."""
+
+    def __init__(self) -> None:
+        self._met: dict[int, int] = {}
+        # ids are memory addresses, so all visited objects must stay alive until the end.
+        self._alive: list[Any] = []
+
+    def digest(self, value: Any) -> str:
+        """Return the hash of a value."""
+        if isinstance(value, _PLAIN):
+            return _hash(type(value).__name__, repr(value))
+        if id(value) in self._met and not isinstance(value, np.generic | tuple | frozenset):
+            return _hash("met", str(self._met[id(value)]))
+        self._met[id(value)] = len(self._met)
+        self._alive.append(value)
+        return _hash(type(value).__qualname__, *self._parts(value))
+
+    def _parts(self, value: Any) -> Iterator[str]:
+        if isinstance(value, np.ndarray | np.generic):
+            yield from self._array(np.asarray(value))
+        elif type(value) in (list, tuple):
+            yield from map(self.digest, value)
+        elif type(value) is dict:
+            # In insertion order, which can matter.
+            for key, entry in value.items():
+                yield from (self.digest(key), self.digest(entry))
+        elif type(value) in (set, frozenset):
+            yield from sorted(_Walk().digest(entry) for entry in value)
+        elif isinstance(value, _CODE):
+            yield from self._code(value)
+        elif isinstance(value, _NAMED):
+            yield getattr(value, "__module__", None) or ""
+            yield str(value) if isinstance(value, np.dtype) else value.__name__
+        elif hasattr(value, "get_params") or _is_open(value):
+            yield self.digest(type(value))
+            # Include attributes: a frozen estimator keeps its fitted state.
+            for name, entry in sorted({**vars(value), **_parameters(value)}.items()):
+                yield from (name, self.digest(entry))
+        else:
+            yield _pickled(value)
+
+    def _array(self, array: Any) -> Iterator[str]:
+        yield from (array.dtype.str, repr(array.dtype), str(array.shape))
+        if array.dtype.hasobject:
+            yield from map(self.digest, array.ravel().tolist())
+        else:
+            yield hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+    def _code(self, value: Any) -> Iterator[str]:
+        if isinstance(value, functools.partial):
+            parts: tuple[Any, ...] = (value.func, value.args, value.keywords)
+        elif isinstance(value, types.MethodType):
+            parts = (value.__self__, value.__func__)
+        elif isinstance(value, types.CodeType):
+            parts = (value.co_name, value.co_code, value.co_consts, value.co_names, value.co_varnames)
+        else:
+            parts = (value.__module__, value.__qualname__, _version(value.__module__))
+            if parts[-1] is None:
+                parts += self._of_function(value) if isinstance(value, types.FunctionType) else _of_class(value)
+        yield from map(self.digest, parts)
+
+    def _of_function(self, function: types.FunctionType) -> tuple[Any, ...]:
+        names = sorted(set(_names(function.__code__)) & function.__globals__.keys())
+        used = {name: function.__globals__[name] for name in names}
+        used = {name: entry for name, entry in used.items() if isinstance(entry, (*_PLAIN, tuple, *_CODE))}
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        return function.__code__, function.__defaults__, function.__kwdefaults__, cells, used
+
+
+def _of_class(kind: type) -> tuple[Any, ...]:
+    members = [_function(entry) for _, entry in sorted(vars(kind).items())]
+    return kind.__bases__, [entry for entry in members if isinstance(entry, _CODE)], _source(kind)
+
+
+def _function(member: Any) -> Any:
+    """Return the function that a member of a class wraps, or the member itself."""
+    if isinstance(member, staticmethod | classmethod):
+        return member.__func__
+    return member.fget if isinstance(member, property) else member
+
+
+def _source(kind: type) -> Any:
+    """Return the source code of a class, or its plain attributes if there is no source code."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):
+        return {name: entry for name, entry in sorted(vars(kind).items()) if isinstance(entry, _PLAIN)}
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # empty cell: a function that refers to itself while it is being defined
+        return None
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of globals that a code object, or one nested in it, may use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+@functools.cache
+def _version(module: str) -> str | None:
+    """Return the version of the package of a module, or None if it has no version."""
+    package = module.partition(".")[0]
+    if package == "__main__":
+        return None
+    if package in sys.stdlib_module_names:
+        return sys.version
+    version = getattr(sys.modules.get(package), "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    return value.get_params(deep=False) if hasattr(value, "get_params") else {}
+
+
+def _is_open(value: Any) -> bool:
+    """Return whether the content of an object consists of its attributes only."""
+    methods: tuple[Callable[..., Any], ...] = (object.__reduce__, object.__reduce_ex__, object.__getstate__)
+    kind = type(value)
+    same = (kind.__reduce__, kind.__reduce_ex__, kind.__getstate__)
+    return hasattr(value, "__dict__") and not hasattr(kind, "__slots__") and same == methods
+
+
+def _pickled(value: Any) -> str:
+    try:
+        result: str = joblib.hash(value)
+        return result
+    except Exception as error:  # pickling an unknown object can raise any error
+        raise TypeError(
+            f"the content of {value!r}, a {type(value).__qualname__}, cannot be identified across runs: {error}"
+        ) from error
+
+
+def _hash(*parts: str) -> str:
+    # The lengths distinguish parts whose concatenation would be the same.
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+
+
+# Comparison of estimators on one data set.
+
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+# Start of each line of a store.
+_LINE_START = b'{"key": '
+
+
+def compare(
+    estimators: Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    scoring: Any,
+    param_grids: Mapping[str, Any] | None = None,
+    n_splits: int = 10,
+    test_size: float = 0.3,
+    inner_cv: int = 3,
+    groups: Any = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    store: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Any:
+    """Compare estimators on the same repeated random splits.
+
+    Every split uses the same test rows for all estimators. An estimator with a grid is tuned for the same measure by
+    inner cross-validation on the training rows. For each estimator, the result has the mean score over the splits, its
+    standard error, and the p-value of the paired Wilcoxon signed-rank test against the estimator with the best mean.
+
+    Parameters
+    ----------
+    estimators : dict of str to estimator
+        Estimators to compare, by name.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Two classes, of any type.
+    scoring : str, Measure or callable
+        A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
+        ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better. All estimators are
+        scored for one positive class: the ``pos_label`` of the scorer or of the estimators that have one. Different
+        labels are an error.
+    param_grids : dict of str to dict, default=None
+        Parameter grids by name, as in ``GridSearchCV``. An estimator without a grid is not tuned.
+    n_splits : int, default=10
+        Number of random splits, stratified by class (or by group, if there are groups).
+    test_size : float, default=0.3
+        Fraction of the rows in each test set.
+    inner_cv : int, default=3
+        Number of folds of the inner cross-validation.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row. A group is never in both the training and the test rows of a split. The groups of the
+        training rows are passed to an estimator without a grid if its ``fit`` accepts ``groups``.
+    random_state : int, RandomState instance or None, default=0
+        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
+        global generator is never used.
+    n_jobs : int, default=None
+        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    store : str or Path, default=None
+        File of results, with one line for each fit. Fits whose results are in the file are skipped, so that an
+        interrupted comparison can be resumed. Results of other data or settings in the file are ignored. A result is
+        identified by the data, the split, all parameters of the estimator, its grid, the scorer and the versions of
+        their packages; functions and classes of a script are identified by their code.
+    progress : callable, default=None
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by name, best mean first: ``mean``, ``standard_error``, ``p_value`` (NaN for the best),
+        ``seconds`` (mean time of a fit, including tuning) and ``scores`` (list, one per split).
+
+    Notes
+    -----
+    The test sets of different splits overlap, so the p-values are smaller than those of independent samples: use them
+    as a ranking only. :func:`rocmax.metrics.delong_test` compares two models on one test set.
+
+    References
+    ----------
+    J. Demsar (2006). Statistical comparisons of classifiers over multiple data sets. JMLR 7, 1-30.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from rocmax import AUCClassifier, compare
+    >>> X, y = make_classification(n_samples=300, random_state=0)
+    >>> models = {"auc": AUCClassifier(), "logistic": LogisticRegression()}
+    >>> table = compare(models, X, y, scoring="roc_auc", n_splits=3)
+    >>> sorted(table.index), list(table.columns)
+    (['auc', 'logistic'], ['mean', 'standard_error', 'p_value', 'seconds', 'scores'])
+    """
+    need("pandas")
+    if not estimators:
+        raise ValueError("estimators must have at least one entry; got none")
+    unknown = set(param_grids or {}) - set(estimators)
+    if unknown:
+        raise ValueError(f"the names in param_grids must be names of estimators; got {sorted(unknown)}")
+    scoring = scoring if callable(scoring) else make_scorer(scoring)
+    X, y = indexable(X, y)
+    y = np.asarray(y)
+    ours = isinstance(scoring, MeasureScorer)
+    if ours:
+        scoring = scoring.for_estimators(estimators.values())
+    splits = list(_splits(y, groups, n_splits, test_size, random_state))
+    tasks = [
+        _Task(name, estimator, (param_grids or {}).get(name), number, split, scoring, inner_cv)
+        for number, split in enumerate(splits)
+        for name, estimator in estimators.items()
+    ]
+    with one_majority_warning(scoring.pos_label if ours else None):
+        if ours and scoring.pos_label is None:
+            labels, classes, index = check_target(y, None)
+            warn_if_majority("compare", classes, *np.bincount(labels == classes[index], minlength=2))
+        return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
+
+
+class _Task:
+    """One estimator on one split."""
+
+    def __init__(
+        self, name: str, estimator: Any, grid: Any, number: int, split: Split, scoring: Any, inner_cv: int
+    ) -> None:
+        self.name, self.estimator, self.grid, self.number = name, estimator, grid, number
+        self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
+
+    def key(self, data: str) -> str:
+        """Return the key of the result; ``data`` is the hash of rows, classes and groups."""
+        # The clone is the estimator that is fitted.
+        settings = (clone(self.estimator), self.grid, self.scoring, self.inner_cv, self.split)
+        try:
+            return content_key((data, settings))
+        except TypeError as error:
+            raise TypeError(f"{self.name!r} cannot be saved in a store: {error}. Use store=None") from error
+
+    def run(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> tuple[float, float]:
+        """Fit, with tuning if there is a grid; return the score on the test rows and the time in seconds."""
+        train, test = self.split
+        rows, labels = _safe_indexing(X, train), y[train]
+        start = perf_counter()
+        if self.grid is None:
+            known = {} if groups is None else {"groups": groups[train]}
+            takes_groups = has_fit_parameter(self.estimator, "groups")
+            model = clone(self.estimator).fit(rows, labels, **(known if takes_groups else {}))
+        elif groups is None:
+            folds = StratifiedKFold(self.inner_cv)
+            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds).fit(rows, labels)
+        else:
+            model = GridSearchCV(
+                self.estimator, self.grid, scoring=self.scoring, cv=StratifiedGroupKFold(self.inner_cv)
+            ).fit(rows, labels, groups=groups[train])
+        seconds = perf_counter() - start
+        best = getattr(model, "best_estimator_", model)
+        return float(self.scoring(best, _safe_indexing(X, test), y[test])), seconds
+
+
+def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, random_state: Any) -> Iterator[Split]:
+    seed = random_source(random_state)
+    if groups is None:
+        yield from StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y)
+        return
+    for train, test in GroupShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y, groups):
+        if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
+            raise ValueError("each split by groups must have both classes; got one class only (too few groups)")
+        yield train, test
+
+
+def _run(
+    tasks: list[_Task],
+    X: Any,
+    y: NDArray[Any],
+    groups: Any,
+    n_jobs: int | None,
+    store: str | Path | None,
+    progress: Callable[[int], None] | None,
+) -> list[tuple[str, int, float, float]]:
+    """Run the tasks whose results are not in the store."""
+    groups = None if groups is None else np.asarray(groups)
+    keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
+    # Results of this run are indexed by task: two estimators with the same key are fitted separately.
+    done = {i: known[key] for i, key in enumerate(keys) if key in known}
+    todo = [i for i in range(len(tasks)) if i not in done]
+    if progress is not None:
+        progress(len(tasks) - len(todo))
+    jobs = (delayed(tasks[i].run)(X, y, groups) for i in todo)
+    for i, (score, seconds) in zip(todo, Parallel(n_jobs=n_jobs, return_as="generator")(jobs), strict=True):
+        done[i] = (score, seconds)
+        if store is not None:
+            line = {
+                "key": keys[i],
+                "model": tasks[i].name,
+                "split": tasks[i].number,
+                "score": score,
+                "seconds": seconds,
+            }
+            append_line(store, json.dumps(line))
+        if progress is not None:
+            progress(1)
+    return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
+
+
+def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
+    """Return the keys of the tasks, or an empty list if there is no store."""
+    if store is None:
+        return []
+    named = joblib.hash(data)
+    return [task.key(named) for task in tasks]
+
+
+def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
+    """Return the results in a store; empty if the file does not exist.
+
+    Parameters
+    ----------
+    store : str or Path
+        File of results.
+
+    Returns
+    -------
+    dict of str to tuple of float
+        Score and seconds by key.
+
+    Raises
+    ------
+    ValueError
+        If the file was not written by :func:`compare`.
+    """
+    path = Path(store)
+    check_output(path)
+    if not path.exists():
+        return {}
+    if not path.is_file():
+        raise ValueError(f"the file of results must be a regular file; got {path}")
+    known = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(_LINE_START) and not _LINE_START.startswith(line.rstrip()):
+                raise ValueError(
+                    f"the file of results must be new or written by compare; got {path}, whose line {number} is "
+                    "not a result"
+                )
+            try:
+                entry = json.loads(line)
+                known[entry["key"]] = (entry["score"], entry["seconds"])
+            except (ValueError, KeyError, TypeError):
+                continue  # incomplete line of a run that was killed; the fit is repeated
+    return known
+
+
+def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
+    pd = need("pandas")
+    scores = {name: np.full(n_splits, np.nan) for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for name, number, score, time in results:
+        scores[name][number] = score
+        seconds[name].append(time)
+    best = max(names, key=lambda name: scores[name].mean())
+    rows = {
+        name: {
+            "mean": scores[name].mean(),
+            "standard_error": scores[name].std(ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.nan,
+            "p_value": np.nan if name == best else _wilcoxon(scores[best] - scores[name]),
+            "seconds": float(np.mean(seconds[name])),
+            "scores": scores[name].tolist(),
+        }
+        for name in names
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values("mean", ascending=False, kind="stable")
+
+
+def _wilcoxon(differences: NDArray[np.float64]) -> float:
+    # With zeros, which the test drops, SciPy before 1.15 uses the normal approximation even for a few splits.
+    differences = differences[differences != 0]
+    if differences.size == 0:
+        return 1.0
+    return float(wilcoxon(differences).pvalue)
+
+
+set_public_module("rocmax", globals(), ("compare",))
+
+
+# Comparison of models, given by name, on one table.
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """Result of models on the same random splits of a table.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        Table returned by :func:`rocmax.compare`, best mean first.
+    measure : str
+        Name of the measure.
+    positive : str
+        Label of the positive class.
+    notes : list of str
+        Remarks on the input table, for example ignored columns.
+    columns : list of Column
+        Plan of the columns, as returned by :func:`plan_columns`.
+    title : str
+        Measure in words, with its range of rates.
+    """
+
+    table: Any
+    measure: str
+    positive: str
+    notes: list[str]
+    columns: list[Column] = field(default_factory=list)
+    title: str = ""
+
+    def save(self, path: str | Path) -> None:
+        """Write the table as csv, with one column for the scores of each split.
+
+        Parameters
+        ----------
+        path : str or Path
+            Output file; it is written atomically.
+        """
+        scores = self.table["scores"].apply(list)
+        wide = self.table.drop(columns="scores")
+        for number in range(len(scores.iloc[0])):
+            wide[f"split_{number + 1}"] = [values[number] for values in scores]
+        write_file(path, wide.to_csv(index_label="model", lineterminator="\n").encode())
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the rows of the table as plain values, for example for JSON; NaN becomes None."""
+        return [
+            {"model": name, **{key: None if isinstance(v, float) and math.isnan(v) else v for key, v in row.items()}}
+            for name, row in self.table.to_dict(orient="index").items()
+        ]
+
+
+def compare_models(
+    table: Any,
+    *,
+    models: Sequence[str] | None = None,
+    target: str | None = None,
+    positive: Any = None,
+    max_fpr: float = 1.0,
+    min_fpr: float = 0.0,
+    min_tpr: float = 0.0,
+    measure: str | None = None,
+    tune: bool = True,
+    text: str | Sequence[str] = (),
+    number: str | Sequence[str] = (),
+    date: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),
+    group: str | None = None,
+    n_splits: int = 10,
+    n_jobs: int = 1,
+    threads: int | None = None,
+    store: str | Path | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
+    random_state: int = 0,
+    notify: Callable[[str], None] | None = None,
+    on_plan: Callable[[list[Column]], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> ModelComparison:
+    """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
+
+    Every model is tuned on the training rows of each split, in up to ten folds, so a comparison takes about
+    ``n_splits`` times as long as single fits. The command ``rocmax compare`` calls this function.
+
+    Parameters
+    ----------
+    table : str, Path, list of them, file or data frame
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+    models : sequence of str, default=None
+        Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
+        the table or the installed packages do not allow. "auto" is slow, because it compares the families on the
+        training rows of each split.
+    target : str, default=None
+        The column with the labels. An svmlight file has its labels in front and takes no target.
+    positive : object, default=None
+        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+    max_fpr : float, default=1.0
+        Limit on the false-positive rate; 1 for no limit.
+    min_fpr : float, default=0.0
+        Lower end of the window of false-positive rates.
+    min_tpr : float, default=0.0
+        Required true-positive rate; 0 for no limit.
+    measure : str, default=None
+        Measure to tune for and to compare, as in :func:`fit_table`.
+    tune : bool, default=True
+        Whether to tune each model by cross-validation on its training rows.
+    text : str or sequence of str, default=()
+        Columns to use as categories, such as whole numbers that are codes.
+    number : str or sequence of str, default=()
+        Columns to use as numbers. A per cent sign after a number is ignored.
+    date : str or sequence of str, default=()
+        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
+    drop : str or sequence of str, default=()
+        Columns to leave out.
+    id : str or sequence of str, default=()
+        Columns that identify rows: the model does not use them, and predictions are written with them.
+    group : str, default=None
+        A column; rows with the same value in it stay on one side of every split.
+    n_splits : int, default=10
+        Number of random splits. Each test set has 30 % of the rows.
+    n_jobs : int, default=1
+        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
+    threads : int, default=None
+        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
+        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
+        With None, parallel fits share the cores.
+    store : str, Path, default=None
+        A file of results, to go on after a stop, as in :func:`rocmax.compare`.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    random_state : int, default=0
+        Seed of all random draws.
+    notify : callable, default=None
+        Called with each note as soon as it is known.
+    on_plan : callable, default=None
+        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
+    progress : callable, default=None
+        Called with 1 after each fit.
+
+    Returns
+    -------
+    ModelComparison
+        Result of the comparison.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.tables import compare_models
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> found = compare_models(
+    ...     table, models=["auc", "logistic"], target="target", positive=0, n_splits=2, tune=False
+    ... )
+    >>> sorted(found.table.index), found.measure
+    (['auc', 'logistic'], 'roc_auc')
+    """
+    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
+    chosen = check_measure(measure, max_fpr, floor)
+    check_threads(threads)
+    names = _check(models, n_splits, n_jobs, random_state, store, table)
+    training = read_training(
+        table,
+        target=target,
+        positive=positive,
+        group=group,
+        reading=Reading(
+            delimiter=delimiter,
+            decimal=decimal,
+            thousands=thousands,
+            na=na,
+            encoding=encoding,
+            sheet=sheet,
+            day_first=day_first,
+            skip_unlabelled=skip_unlabelled,
+            zero_based=zero_based,
+            max_bytes=max_bytes,
+        ),
+        text=text,
+        number=number,
+        date=date,
+        drop=drop,
+        id=id,
+    )
+    if on_plan is not None:
+        on_plan(training.plan)
+    families, left_out = families_for(training.kinds)
+    if models is None:
+        names = [*families, "logistic"]
+    compared = models is None or ("auto" in names and tune)
+    notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits)]
+    for name in names:
+        check_table(name, training.kinds)
+    tell = notify or (lambda note: None)
+    for note in notes:
+        tell(note)
+    side = training.target.positive
+    in_range = window_measure(chosen, window, floor)
+    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
+    shared["min_tpr"] = floor
+    with using_threads(threads):
+        found = compare(
+            {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
+            training.X,
+            training.target.labels,
+            scoring=make_scorer(in_range, pos_label=side),
+            n_splits=n_splits,
+            groups=training.groups,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            store=store,
+            progress=progress,
+        )
+    return ModelComparison(found, chosen, side, notes, training.plan, in_range.title)
+
+
+def _check(
+    models: Sequence[str] | None, n_splits: Any, n_jobs: Any, random_state: Any, store: Any, table: Any
+) -> list[str]:
+    """Return the names of the models; raise an error for invalid parameters before the table is read."""
+    names = [models] if isinstance(models, str) else list(models or [])
+    for name in names if names or models is None else [""]:
+        check_choice("models", name, MODELS)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(Message(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once"))
+    check_count("n_splits", n_splits, 2, "an integer of at least 2")
+    if n_jobs == 0:
+        raise ParameterError(
+            Message(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")
+        )
+    check_seed(random_state)
+    need_tables()
+    for name in names:
+        need_package(name)
+    if store is not None:
+        if isinstance(table, str | Path):
+            check_not_input(store, [table])
+        read_store(store)  # raises an error for any other file
+    return names

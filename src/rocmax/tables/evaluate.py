@@ -1,0 +1,482 @@
+"""Evaluation of a model on labeled rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from rocmax._support import Array, Bools, Caution, Index, Message, Parameter
+from rocmax._window import window_end
+from rocmax.data import DataError
+from rocmax.metrics import partial_auc_score
+from rocmax.metrics.scores import METRICS
+from rocmax.tables.model import TableModel
+from rocmax.tables.predict import known_levels
+from rocmax.tables.read import (
+    Reading,
+    Target,
+    feature_options,
+    group_values,
+    known_target,
+    model_features,
+    need_tables,
+    source_notes,
+    table_source,
+)
+from rocmax.tables.tune import all_measured, positive_scores, usable_groups, window_measure, window_measure_names
+
+# Notes about results that the rows of a table cannot support.
+
+
+# Number of rows of a class, and of rows that a limit allows on the wrong side, below which a result is uncertain.
+FEW_ROWS, FEW_ABOVE = 30, 5
+# Share of held-out rows that are also training rows from which a note is given.
+MANY_DUPLICATES = 0.01
+# Value of a measure, and AUC of one column, from which a column is suspected to contain the label.
+PERFECT, LEAKING = 0.9995, 0.99
+MAX_SUSPECTS = 5
+# Values of a column that this share of a class has, and that are so many times as frequent as in the other class, are
+# suspected to be filled in after the label was known.
+LEAKED_SHARE, LEAKED_RATIO = 0.2, 50
+# 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
+RULE_OF_THREE = 3
+SIGNIFICANT = 0.05
+
+
+def row_notes(positive: Bools, max_fpr: float, min_tpr: float, rows: str = "held-out rows") -> list[str]:
+    """Return notes about classes with few rows, and about limits that few negatives or positives may exceed.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+        Whether each row on which a model is measured is positive.
+    max_fpr : float
+        Limit on the false-positive rate; 1 for none.
+    min_tpr : float
+        Lower limit on the true-positive rate; 0 for none.
+    rows : str, default="held-out rows"
+        What the rows are called.
+    """
+    m, n = int(positive.sum()), int((~positive).sum())
+    few = [f"{count} {side}" for count, side in ((m, "positive"), (n, "negative")) if count < FEW_ROWS]
+    notes = [f"only {' and '.join(few)} {rows}: the measure is uncertain"] if few else []
+    if max_fpr < 1:
+        start = f"a false-positive rate of at most {max_fpr:g} allows"
+        notes += _limit_notes(start, max_fpr, n, "negative", rows)
+    if min_tpr > 0:
+        start = f"a true-positive rate of at least {min_tpr:g} allows missing"
+        # Without the rounding error of 1 - 0.9.
+        notes += _limit_notes(start, round(1 - min_tpr, 12), m, "positive", rows)
+    return notes
+
+
+def _limit_notes(start: str, rate: float, count: int, side: str, rows: str) -> list[str]:
+    """Return a note if a rate allows few rows of a class."""
+    above = window_end(count, rate)
+    if above >= FEW_ABOVE:
+        return []
+    allowed = "none" if above < 1 else str(math.floor(above))
+    return [
+        f"{start} {allowed} of the {count:,} {side} {rows}: results at this limit are uncertain; "
+        f"{FEW_ABOVE} of them would take {math.ceil(FEW_ABOVE / rate):,} {side} rows"
+    ]
+
+
+def corner_notes(positive: Bools, scores: Array, facts: Mapping[str, Any], rows: str = "held-out rows") -> list[str]:
+    """Return a note if the ROC curve does not enter the corner of the limits of a model.
+
+    Parameters
+    ----------
+    positive : ndarray of bool
+        Whether each row on which a model is measured is positive.
+    scores : ndarray of float
+        Its score.
+    facts : mapping
+        Metadata of the model, with its limits.
+    rows : str, default="held-out rows"
+        What the rows are called.
+    """
+    min_tpr, max_fpr = facts.get("min_tpr", 0.0), facts["max_fpr"]
+    if min_tpr == 0 or partial_auc_score(positive, scores, min_tpr=min_tpr, max_fpr=max_fpr) > 0:
+        return []
+    return [
+        f"the ROC curve of the {rows} does not enter the corner TPR >= {min_tpr:g}, FPR <= {max_fpr:g}, so that its "
+        "partial AUC is 0; choose limits that the model can reach"
+    ]
+
+
+def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
+    """Return a note if many held-out rows are equal to training rows."""
+    if not hasattr(X, "columns"):
+        return []
+    import pandas as pd
+
+    keys = pd.util.hash_pandas_object(X, index=False).to_numpy()
+    count = int(np.isin(keys[test], keys[train]).sum())
+    if count <= MANY_DUPLICATES * test.size:
+        return []
+    return [
+        f"{count:,} of {test.size:,} held-out rows have the same values as a training row: if they are the same cases, "
+        "the measure is too high"
+    ]
+
+
+def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
+    """Return a note about a perfect result on held-out rows, with the columns that separate the classes of all rows."""
+    if value < PERFECT:
+        return []
+    suspects = [] if not hasattr(X, "columns") else _suspects(X, positive)
+    if not suspects:
+        return ["the held-out rows are ranked perfectly; does a column contain the label?"]
+    names = ", ".join(map(repr, suspects))
+    return [
+        Message(
+            f"the held-out rows are ranked perfectly, and {names} alone would do; if it is known only after the label, "
+            "leave it out: ",
+            Parameter("drop", suspects),
+        )
+    ]
+
+
+def chance_notes(
+    held_out: Mapping[str, Any], rates: Mapping[str, float], facts: Mapping[str, Any], positive: Bools
+) -> list[str]:
+    """Return warnings about a model that finds no positive row, or whose result could be chance.
+
+    Parameters
+    ----------
+    held_out : mapping
+        Value of the measure on the held-out rows, with the ends "low" and "high" of its interval.
+    rates : mapping
+        Rates of the held-out rows at the saved threshold.
+    facts : mapping
+        Metadata of the model: its measure and its limits.
+    positive : ndarray of bool
+        Whether each held-out row is positive.
+    """
+    notes: list[str] = []
+    if rates["tpr"] == 0:
+        notes.append(
+            Caution(
+                f"the model finds none of the {int(positive.sum()):,} positive held-out rows: their scores are at most "
+                "the saved threshold (TPR 0)"
+            )
+        )
+    measure = window_measure(facts["measure"], (facts["min_fpr"], facts["max_fpr"]), facts["min_tpr"])
+    # The TPR of constant scores is 0 or 1; random scores have the same TPR and FPR.
+    by_chance = (
+        facts["max_fpr"] if facts["measure"] == "tpr_at_fpr" else measure.score(positive, np.zeros(positive.size))
+    )
+    if held_out["low"] <= by_chance < 1 and by_chance > 0:
+        notes.append(
+            Caution(
+                f"the {positive.size:,} held-out rows do not show that the model is better than chance: "
+                f"{measure.title} {held_out['value']:.4f}, 95 % interval [{held_out['low']:.4f}, "
+                f"{held_out['high']:.4f}]; random scores have {by_chance:.4f}"
+            )
+        )
+    return notes
+
+
+def leak_notes(X: Any, positive: Bools) -> list[str]:
+    """Return a note about each column with values that one class often has and the other class never.
+
+    The values are: all that are known or all that are missing; a category; and, for numbers, all that differ from the
+    most frequent one. Large or small numbers are not looked at, because a good feature separates classes by them.
+
+    Parameters
+    ----------
+    X : DataFrame or sparse matrix
+        Rows; there are no notes for a matrix.
+    positive : ndarray of bool
+        Whether each row is positive.
+    """
+    notes: list[str] = []
+    for name in X.columns if hasattr(X, "columns") else ():
+        for text, values in _value_sets(X[name], LEAKED_SHARE * min(positive.sum(), (~positive).sum())):
+            shares = values[positive].mean(), values[~positive].mean()
+            if _leaks(*shares, positive):
+                rows = f"{shares[0]:.1%} of the positive rows and {shares[1]:.1%} of the others"
+                wish = "if it is known only after the label, leave it out: "
+                notes.append(Message(f"{name!r} {text} in {rows}; {wish}", Parameter("drop", [name])))
+                break
+    return notes[:MAX_SUSPECTS]
+
+
+def _value_sets(column: Any, fewest: float) -> Iterator[tuple[str, Bools]]:
+    """Yield sets of values, each with its description and whether each row is in it; ``fewest`` rows for a category."""
+    missing = column.isna().to_numpy()
+    if missing.all():
+        return
+    if missing.any():
+        yield "is filled", ~missing
+        yield "is missing", missing
+    counts = column.value_counts()
+    if column.dtype.kind == "f":
+        yield f"differs from {counts.index[0]:g}", ~missing & (column != counts.index[0]).to_numpy()
+        return
+    for level in counts.index[counts >= fewest]:
+        yield f"is {level!r}", (column == level).to_numpy()
+
+
+def _leaks(of_positives: float, of_others: float, positive: Bools) -> bool:
+    """Return whether values are frequent in one class and at least `LEAKED_RATIO` times as rare in the other."""
+    sides = [(of_positives, RULE_OF_THREE / int(positive.sum())), (of_others, RULE_OF_THREE / int((~positive).sum()))]
+    return any(
+        share >= LEAKED_SHARE and share >= LEAKED_RATIO * max(other, least)
+        for (share, _), (other, least) in (sides, sides[::-1])
+    )
+
+
+def split_notes(n_splits: int) -> list[str]:
+    """Return a note if no difference between models can be significant."""
+    least = 2.0 / 2.0**n_splits
+    if least <= SIGNIFICANT:
+        return []
+    enough = math.ceil(1 - math.log2(SIGNIFICANT))
+    return [
+        Message(
+            f"{n_splits} splits cannot give a p-value below {least:g}; use at least ", Parameter("n_splits", enough)
+        )
+    ]
+
+
+def _suspects(X: Any, positive: Bools) -> list[str]:
+    found = []
+    for name in X.columns:
+        column = X[name]
+        if column.dtype.kind != "f":
+            # The share of positives of each category, as the score of its rows.
+            values = column.fillna("").map(dict(zip(*_shares(column.fillna(""), positive), strict=True))).to_numpy()
+        else:
+            values = column.fillna(column.median() if column.notna().any() else 0.0).to_numpy()
+        if len(np.unique(values)) > 1:
+            area = roc_auc_score(positive, values)
+            if max(area, 1 - area) >= LEAKING:
+                found.append(name)
+    return found[:MAX_SUSPECTS]
+
+
+def _shares(column: Any, positive: Bools) -> tuple[list[str], list[float]]:
+    import pandas as pd
+
+    shares = pd.Series(positive.astype(float)).groupby(column.to_numpy()).mean()
+    return shares.index.tolist(), shares.tolist()
+
+
+# Evaluation of a model on labeled rows.
+
+
+class Scored(NamedTuple):
+    """Scores and decisions of a model on a labeled table."""
+
+    fitted: TableModel
+    target: Target
+    scores: Array
+    predicted: Bools
+    X: Any
+    notes: list[str]
+    groups: Any = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Result of a model on labeled rows.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    positive : str
+        Label of the positive class.
+    rows : dict
+        Number of "positive" and "negative" rows.
+    measures : dict of str to dict
+        For each measure: "value", the limits "low" and "high" of its 95 % confidence interval, and the FPR range.
+    threshold : dict
+        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision" and the limits "max_fpr" and
+        "min_tpr".
+    scores : ndarray of shape (n_rows,)
+        Score of each row, above zero for the positive class.
+    is_positive : ndarray of shape (n_rows,)
+        Whether each row is of the positive class.
+    notes : list of str
+        Results that the rows cannot support.
+    groups : int or None
+        Number of groups whose rows depend on each other, so that intervals resample groups; None if rows are taken as
+        independent: the model has no group column, or the table does not have it.
+    """
+
+    model: str
+    positive: str
+    rows: dict[str, int]
+    measures: dict[str, dict[str, Any]]
+    threshold: dict[str, Any]
+    scores: Array
+    is_positive: Bools
+    notes: list[str] = field(default_factory=list)
+    groups: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything except the arrays as plain values, for example for JSON."""
+        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups")
+        return {name: getattr(self, name) for name in names}
+
+
+def evaluate(
+    model: TableModel,
+    table: Any,
+    *,
+    target: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
+) -> Evaluation:
+    """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
+
+    Parameters
+    ----------
+    model : TableModel
+        Model returned by :func:`fit_table` or :func:`load_model`.
+    table : str, Path, list of them, file or data frame
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name.
+    target : str, default=None
+        The column with the labels. None takes the name that it had in the table of the fit.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+
+    Returns
+    -------
+    Evaluation
+        Measures with confidence intervals, and the results at the threshold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.tables import evaluate, fit_table
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> result = evaluate(model, table.iloc[model.held_out_rows])
+    >>> list(result.measures)
+    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point']
+    >>> result.threshold["fpr"] <= 0.05
+    True
+    """
+    need_tables()
+    return _evaluation(
+        score_table(
+            model,
+            table,
+            target,
+            Reading(
+                delimiter=delimiter,
+                decimal=decimal,
+                thousands=thousands,
+                na=na,
+                encoding=encoding,
+                sheet=sheet,
+                day_first=day_first,
+                skip_unlabelled=skip_unlabelled,
+                zero_based=zero_based,
+                max_bytes=max_bytes,
+            ),
+        )
+    )
+
+
+def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
+    """Return scores and decisions on a labeled table."""
+    facts = fitted.facts
+    source, reading = table_source(facts, table, reading), reading.for_model(facts)
+    options = feature_options(facts, fitted.place, source, reading.zero_based)
+    if source.columns is not None:
+        target = target or facts["target"]
+        if target is None:
+            advice = Message(f"pass the column with the labels of {source.name}: ", Parameter("target", ...))
+            raise DataError(advice)
+        options["target"] = target
+    group = facts.get("group")
+    if group is not None and group in (source.columns or ()) and group not in options["types"]:
+        options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
+    else:
+        group = None
+    X, y = source.read(**options, max_bytes=reading.max_bytes, skip_unlabelled=bool(reading.skip_unlabelled))
+    groups = None if group is None else group_values(source.name, X[group])
+    levels = known_levels(fitted.model, facts["features"])
+    X = model_features(facts, X, source, day_first=reading.day_first, levels=levels)
+    name = f"column {target!r}" if target else "the target"
+    labels = known_target(y, facts["positive"], facts["negative"], name)
+    predicted = fitted.model.predict(X) == facts["positive"]
+    scores = positive_scores(fitted.model, X, facts["positive"])
+    return Scored(fitted, labels, scores, predicted, X, source_notes(source), groups)
+
+
+def _evaluation(scored: Scored) -> Evaluation:
+    positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
+    names = _measure_names(facts)
+    groups, notes = usable_groups(scored.groups, positive)
+    notes += row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
+    tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    return Evaluation(
+        model=scored.fitted.name,
+        positive=scored.target.positive,
+        rows={"positive": n_positive, "negative": n_negative},
+        measures=all_measured(names, facts, positive, scored.scores, groups),
+        threshold={
+            "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
+            "min_tpr": facts.get("min_tpr") or None,
+            "tp": tp,
+            "fp": fp,
+            "tpr": tp / n_positive,
+            "fpr": fp / n_negative,
+            "precision": tp / (tp + fp) if tp + fp else None,
+        },
+        scores=scored.scores,
+        is_positive=positive,
+        notes=scored.notes + notes + corner_notes(positive, scored.scores, facts, "rows"),
+        groups=None if groups is None else int(np.unique(groups).size),
+    )
+
+
+def _measure_names(facts: dict[str, Any]) -> list[str]:
+    """Return the measures to report, the one of the model first; those of a limit only if there is one."""
+    names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
+    above = bool(facts.get("min_tpr"))
+    if facts["max_fpr"] == 1.0:
+        kept = {"partial_auc"} if above else set()
+        names = [name for name in names if "max_fpr" not in METRICS[name].parameters or name in kept]
+    return [*names, "fpr_at_tpr"] if above else names

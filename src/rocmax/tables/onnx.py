@@ -1,0 +1,693 @@
+"""Export of linear and boosted models with their preprocessing to ONNX graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OrdinalEncoder
+
+from rocmax import __version__
+from rocmax._files import same_file, write_file
+from rocmax._support import Array, need
+from rocmax._validation import LARGEST, direction, positive_index
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees, read_trees
+from rocmax.data.read import MISSING_TEXT, marked_numbers
+from rocmax.features import SplineFeatures
+from rocmax.model_io import load_fitted
+from rocmax.tables.preprocess import MISSING, other_forms
+
+# Builder of ONNX graphs with the inputs and outputs of exported models.
+
+
+OPSET, IR_VERSION = 18, 8
+# RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
+_TEXT_OPSET, _TEXT_IR_VERSION = 20, 9
+# The characters that Arrow's utf8_trim_whitespace and Python's str.strip remove, as a class of a regular expression.
+SPACES = r"[\x{9}-\x{d}\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+_NOTHING = r"[^\x{0}-\x{10ffff}]"
+
+
+class Marks(NamedTuple):
+    """Values that are missing.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        Text that is always missing.
+    usual : tuple of str
+        Text that is missing unless it is a category.
+    numbers : tuple of float
+        Numbers that are missing.
+    computed : frozenset of str
+        Inputs that are computed from other columns, to which the marks do not apply.
+    """
+
+    texts: tuple[str, ...] = ("",)
+    usual: tuple[str, ...] = ()
+    numbers: tuple[float, ...] = ()
+    computed: frozenset[str] = frozenset()
+
+
+class TextValues(NamedTuple):
+    """Number that stands for each category of a text column, for missing values, and for all other text."""
+
+    known: dict[str, float]
+    missing: float
+    unknown: float
+
+
+class Graph:
+    """Builder of a graph, which collects nodes, constants and inputs.
+
+    Parameters
+    ----------
+    onnx : module
+        The package onnx.
+    columns : set of str
+        Names of the inputs.
+    ml_opset : int
+        Version of the operators of ai.onnx.ml.
+    marks : Marks
+        Values that are missing.
+
+    Attributes
+    ----------
+    ir_version : int
+        Version of the file format, which may be increased so that older runtimes refuse the graph.
+    """
+
+    def __init__(self, onnx: Any, columns: set[str], ml_opset: int, marks: Marks) -> None:
+        self.onnx, self.ml_opset, self.marks = onnx, ml_opset, marks
+        self.opset, self.ir_version = OPSET, IR_VERSION
+        # Internal values have a prefix that no column name has.
+        self.prefix = "rocmax."
+        while any(name.startswith(self.prefix) for name in columns):
+            self.prefix += "_"
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+
+    def node(self, kind: str, inputs: list[str], name: str, **attributes: Any) -> str:
+        """Add an operation whose output is internal, and return the name of the output."""
+        return self.output(kind, inputs, self.prefix + name, **attributes)
+
+    def output(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add an operation and return the name of its output."""
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"make_{output}", **attributes))
+        return output
+
+    def doubles(self, truths: str, name: str) -> str:
+        """Return 1 where a truth value is true, otherwise 0."""
+        return self.node("Cast", [truths], name, to=self.onnx.TensorProto.DOUBLE)
+
+    def any_of(self, truths: str, name: str) -> str:
+        """Return whether one of the truth values of a row is true, as a column."""
+        axis = self.constant(f"axis_{name}", np.array([1], dtype=np.int64))
+        count = self.node("ReduceSum", [self.doubles(truths, f"ones_{name}"), axis], f"count_{name}", keepdims=1)
+        return self.node("Greater", [count, self.constant(f"none_{name}", np.array(0.0))], name)
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        """Add an array and return its name."""
+        self.constants.append(self.onnx.numpy_helper.from_array(value, self.prefix + name))
+        return self.prefix + name
+
+    def strings(self, name: str, values: list[str]) -> str:
+        """Add an array of strings and return its name."""
+        encoded = [value.encode() for value in values]
+        kind = self.onnx.TensorProto.STRING
+        self.constants.append(self.onnx.helper.make_tensor(self.prefix + name, kind, [len(encoded)], encoded))
+        return self.prefix + name
+
+    def input(self, name: str, width: int, text: bool = False) -> str:
+        """Add an input of the graph and return its name."""
+        kind = self.onnx.TensorProto.STRING if text else self.onnx.TensorProto.DOUBLE
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, width]))
+        return name
+
+    def number(self, place: int, name: str) -> str:
+        """Return the numbers of an input column, with NaN for marks for missing values."""
+        column = self.input(name, 1)
+        if not self.marks.numbers or name in self.marks.computed:
+            return column
+        marks = self.constant(f"marks_{place}", np.array([self.marks.numbers]))
+        found = self.any_of(self.node("Equal", [column, marks], f"is_mark_{place}"), f"is_marked_{place}")
+        return self.node("Where", [found, self.constant(f"nan_{place}", np.array(np.nan)), column], f"number_{place}")
+
+    def _model(self) -> Any:
+        helper, types = self.onnx.helper, self.onnx.TensorProto
+        outputs = [
+            helper.make_tensor_value_info("score", types.DOUBLE, [None]),
+            helper.make_tensor_value_info("label", types.STRING, [None]),
+        ]
+        graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
+        versions = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", self.ml_opset)]
+        model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
+        model.ir_version = min(self.ir_version, _TEXT_IR_VERSION)
+        self.onnx.checker.check_model(model)  # refuses versions that are newer than its own
+        model.ir_version = self.ir_version
+        return model
+
+    def text_values(self, place: int, name: str, text: TextValues) -> str:
+        """Return the number that stands for each value of a text column, after spaces around it are removed.
+
+        No operator of ONNX removes spaces. Each distinct number has a code in binary, and a regular expression tells
+        for each bit whether it is set: the expressions list the text whose codes have this bit.
+        """
+        self.opset, self.ir_version = _TEXT_OPSET, max(self.ir_version, _TEXT_IR_VERSION)
+        numbers = {repr(float(text.unknown)): float(text.unknown)}
+        listed: dict[str, list[str]] = {}
+        for value, number in self._texts(text).items():
+            key = repr(float(number))
+            numbers.setdefault(key, float(number))
+            listed.setdefault(key, []).append(value)
+        column = self.input(name, 1, text=True)
+        bits = []
+        for bit in range(max(1, (len(numbers) - 1).bit_length())):
+            chosen = [value for code, key in enumerate(numbers) if code >> bit & 1 for value in listed[key]]
+            pattern = f"{SPACES}(?:{'|'.join(map(_quoted, chosen))}){SPACES}" if chosen else _NOTHING
+            bits.append(self.node("RegexFullMatch", [column], f"bit_{place}_{bit}", pattern=pattern))
+        joined = self.doubles(self.node("Concat", bits, f"bits_{place}", axis=1), f"digits_{place}")
+        powers = self.constant(f"powers_{place}", 2.0 ** np.arange(len(bits))[:, np.newaxis])
+        code = self.node("MatMul", [joined, powers], f"sum_of_bits_{place}")
+        code = self.node("Cast", [code], f"code_{place}", to=self.onnx.TensorProto.INT64)
+        values = self.constant(f"values_{place}", np.array(list(numbers.values())))
+        return self.node("Gather", [values, code], f"value_{place}")
+
+    def _texts(self, text: TextValues) -> dict[str, float]:
+        """Return the number of all text that stands for another number than unknown text does."""
+        missing = {*self.marks.texts, *(mark for mark in self.marks.usual if mark not in text.known)}
+        # No value equals a category with spaces around it, because these are removed from the values.
+        found = {name: number for name, number in text.known.items() if name.strip() == name}
+        # Other forms of a category are that category, as in predictions.
+        found |= {form: found[name] for name in sorted(found) for form in other_forms(name) if form not in text.known}
+        found |= dict.fromkeys(sorted(missing), text.missing)
+        return {name: number for name, number in found.items() if repr(float(number)) != repr(float(text.unknown))}
+
+    def refuse_large(self, matrix: str, score: str) -> str:
+        """Return the score, but NaN for rows with an infinite number or one that is too large, which models refuse."""
+        size = self.node("Abs", [matrix], "sizes_of_numbers")
+        large = self.node("Greater", [size, self.constant("largest", np.array(LARGEST))], "is_large")
+        refused = self.any_of(large, "refused")
+        return self.node("Where", [refused, self.constant("no_score", np.array(np.nan)), score], "valid")
+
+    def finish(self, total: str, constant: float, labels: list[str]) -> Any:
+        """Return the model with the score ``total + constant`` and the labels of scores up to 0 and above 0.
+
+        The label of a score that is NaN is the empty string.
+        """
+        shifted = self.node("Add", [total, self.constant("constant", np.array([constant]))], "shifted")
+        shape = self.constant("flat", np.array([-1], dtype=np.int64))
+        score = self.output("Reshape", [shifted, shape], "score")
+        above = self.node("Greater", [score, self.constant("zero", np.array(0.0))], "above")
+        side = self.node("Cast", [above], "side", to=self.onnx.TensorProto.INT64)
+        none = self.constant("no_label", np.array(len(labels), dtype=np.int64))
+        place = self.node("Where", [self.node("IsNaN", [score], "is_nan"), none, side], "place")
+        self.output("Gather", [self.strings("labels", [*labels, ""]), place], "label")
+        return self._model()
+
+
+def _quoted(text: str) -> str:
+    """Return a regular expression, in the syntax of RE2, that matches a text and nothing else."""
+    plain = (char.isprintable() and char not in r"\.+*?()|[]{}^$" for char in text)
+    return "".join(char if is_plain else rf"\x{{{ord(char):x}}}" for char, is_plain in zip(text, plain, strict=True))
+
+
+# Boosted trees as nodes of ONNX graphs.
+
+
+# TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
+# TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
+TREE_OPSET = 5
+# onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
+# graphs of this version of the file format either.
+_IR_VERSION_OF_SETS = 12
+_AT_MOST_MODE, _BELOW_MODE, _MEMBER_MODE = 0, 1, 6
+_SUM, _NO_TRANSFORM = 1, 0
+
+
+class Boosted(NamedTuple):
+    """Inputs of boosted trees, and the trees.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names of the features, in the order of the trees.
+    texts : dict
+        Position of each text column: the codes of its categories.
+    codes : dict
+        Position of each column of numbers that are categories: the categories in the order of their codes.
+    ensembles : list of Trees
+        Trees of each model; the score is the mean of the models.
+    """
+
+    columns: list[str]
+    texts: dict[int, TextValues]
+    codes: dict[int, Array]
+    ensembles: list[Trees]
+
+
+def is_boosted(classifier: Any) -> bool:
+    """Return whether a fitted classifier consists of tree models."""
+    models = getattr(classifier, "models_", [])
+    return len(models) > 0 and all(hasattr(model, "engine") and hasattr(model, "text") for model in models)
+
+
+def read_boosted(table: Any, classifier: Any) -> Boosted:
+    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing.
+
+    Parameters
+    ----------
+    table : transformer
+        Preprocessing: numbers are passed through and text columns are ordinally encoded, or a matrix is passed through.
+    classifier : estimator
+        Fitted boosted classifier.
+
+    Returns
+    -------
+    Boosted
+        The inputs and the trees.
+    """
+    columns, texts = _columns(table, classifier.n_features_in_)
+    codes = {}
+    for place, categories in classifier.categories_.items():
+        if place in texts:
+            known, *others = texts[place]
+            codes_of = _codes(np.array([*known.values(), *others]), categories).tolist()
+            texts[place] = TextValues(dict(zip(known, codes_of[:-2], strict=True)), *codes_of[-2:])
+        elif np.asarray(categories).dtype.kind in "fiu":
+            codes[place] = np.asarray(categories, dtype=np.float64)
+        else:
+            raise ValueError(f"categories must be text or numbers for export; column {columns[place]!r} has others")
+    ensembles = [read_trees(model.engine, model.text, model.n_features) for model in classifier.models_]
+    for trees in ensembles:
+        _check_missing(trees, columns)
+    return Boosted(columns, texts, codes, ensembles)
+
+
+def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
+    """Add the inputs and the trees to a graph and return the mean score of the models."""
+    double, single = build.onnx.TensorProto.DOUBLE, build.onnx.TensorProto.FLOAT
+    if one_matrix and boosted.codes:
+        raise ValueError(f"columns of a matrix must be numbers for export; column {min(boosted.codes)} has categories")
+    if one_matrix:
+        matrix = build.input("X", len(boosted.columns))
+    else:
+        parts = [_column(build, boosted, place) for place in range(len(boosted.columns))]
+        matrix = build.node("Concat", parts, "features", axis=1)
+    rows = matrix
+    if boosted.ensembles[0].single:
+        matrix = build.node("Cast", [matrix], "single", to=single)
+        matrix = build.node("Cast", [matrix], "rounded", to=double)
+    tiny = boosted.ensembles[0].tiny
+    if tiny > 0:
+        size = build.node("Abs", [matrix], "size")
+        near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(tiny))], "near_zero")
+        matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), matrix], "cleared")
+    if any(trees.category.size for trees in boosted.ensembles):
+        build.ir_version = _IR_VERSION_OF_SETS
+    total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
+    constant = sum(trees.constant for trees in boosted.ensembles)
+    shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
+    mean = build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
+    return build.refuse_large(rows, mean)
+
+
+def _column(build: Graph, boosted: Boosted, place: int) -> str:
+    """Add the input of one column and return its numbers or codes."""
+    name = boosted.columns[place]
+    if place in boosted.texts:
+        return build.text_values(place, name, boosted.texts[place])
+    column = build.number(place, name)
+    if place not in boosted.codes:
+        return column
+    categories = boosted.codes[place]
+    same = build.node("Equal", [column, build.constant(f"known_{place}", categories[np.newaxis, :])], f"same_{place}")
+    hit = build.doubles(same, f"hit_{place}")
+    # Codes from 1, so that the sum is 0 for a value that is not a category.
+    ranks = build.constant(f"ranks_{place}", np.arange(1.0, categories.size + 1)[:, np.newaxis])
+    rank = build.node("MatMul", [hit, ranks], f"rank_{place}")
+    code = build.node("Sub", [rank, build.constant(f"one_{place}", np.array(1.0))], f"category_{place}")
+    known = build.node("GreaterOrEqual", [code, build.constant(f"first_{place}", np.array(0.0))], f"is_known_{place}")
+    return build.node("Where", [known, code, build.constant(f"none_{place}", np.array(np.nan))], f"coded_{place}")
+
+
+def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, TextValues]]:
+    """Return the names of the features, and the categories and values of the text columns by position."""
+    if isinstance(table, FunctionTransformer) and table.func is None:
+        return [str(place) for place in range(n_features)], {}
+    columns: list[str] = []
+    texts: dict[int, TextValues] = {}
+    for _, step, chosen in table.transformers_ if isinstance(table, ColumnTransformer) else [("", table, ["?"])]:
+        names = [str(table.feature_names_in_[place]) for place in chosen] if len(chosen) else []
+        if not names or (isinstance(step, str) and step == "drop"):
+            continue
+        if step == "passthrough" or (isinstance(step, FunctionTransformer) and step.func is None):
+            columns += names
+            continue
+        encoder = step.steps[-1][1] if hasattr(step, "steps") else step
+        if not isinstance(encoder, OrdinalEncoder):
+            raise ValueError(
+                "columns of a boosted model must be passed through or ordinally encoded for export; column "
+                f"{names[0]!r} has {type(encoder).__name__}"
+            )
+        texts |= dict(enumerate(_encoded(step, encoder.categories_), start=len(columns)))
+        columns += names
+    return columns, texts
+
+
+def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[TextValues]:
+    """Return the codes of the categories of each text column."""
+    # The fitted transformer itself encodes them: it knows about missing, empty and infrequent strings.
+    known = [[str(value) for value in own if isinstance(value, str)] for own in categories]
+    rows = max(map(len, known)) + 2
+    table: Any = np.full((rows, len(known)), "", dtype=object)
+    for place, names in enumerate(known):
+        table[: len(names), place] = names
+        table[-1, place] = max(names, key=len, default="") + "?"  # unknown; the row before it is missing
+    if hasattr(step, "feature_names_in_"):
+        table = need("pandas").DataFrame(table, columns=step.feature_names_in_)
+    values = np.asarray(step.transform(table), dtype=np.float64)
+    return [
+        TextValues(dict(zip(names, column.tolist(), strict=False)), *column[-2:].tolist())
+        for names, column in zip(known, values.T, strict=True)
+    ]
+
+
+def _codes(values: Array, categories: NDArray[Any]) -> Array:
+    """Return the position of each value in the categories; NaN if it is not one of them."""
+    same = values[:, np.newaxis] == np.asarray(categories, dtype=np.float64)[np.newaxis, :]
+    if same.shape[1] == 0:  # every value of the training rows was rare
+        return np.full(same.shape[0], np.nan)
+    return np.where(same.any(axis=1), np.argmax(same, axis=1), np.nan)
+
+
+def _check_missing(trees: Trees, columns: list[str]) -> None:
+    wrong = np.flatnonzero((trees.left >= 0) & (trees.missing == ZERO_IS_MISSING))
+    if wrong.size:
+        column = columns[trees.feature[wrong[0]]]
+        raise ValueError(f"zero must not be a missing value (zero_as_missing) for export; it is in column {column!r}")
+
+
+def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
+    """Return the attributes of TreeEnsemble for the sum of all trees."""
+    parts = [_nodes(trees) for trees in ensembles]
+    n_nodes = np.cumsum([0] + [len(part["mode"]) for part in parts])
+    n_leaves = np.cumsum([0] + [len(part["weight"]) for part in parts])
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    node_shift, leaf_shift = (np.repeat(n[:-1], np.diff(n_nodes)) for n in (n_nodes, n_leaves))
+    for side in ("true", "false"):
+        joined[side] = joined[side] + np.where(joined[f"{side}_is_leaf"], leaf_shift, node_shift)
+    root_shift = np.repeat(n_nodes[:-1], [len(part["root"]) for part in parts])
+    tensor = build.onnx.numpy_helper.from_array
+    found = {
+        "aggregate_function": _SUM,
+        "post_transform": _NO_TRANSFORM,
+        "n_targets": 1,
+        "tree_roots": (joined["root"] + root_shift).tolist(),
+        "nodes_featureids": joined["feature"].tolist(),
+        "nodes_modes": tensor(joined["mode"].astype(np.uint8), "modes"),
+        "nodes_splits": tensor(joined["threshold"].astype(np.float64), "splits"),
+        "nodes_missing_value_tracks_true": joined["missing_true"].astype(np.int64).tolist(),
+        "nodes_truenodeids": joined["true"].tolist(),
+        "nodes_trueleafs": joined["true_is_leaf"].astype(np.int64).tolist(),
+        "nodes_falsenodeids": joined["false"].tolist(),
+        "nodes_falseleafs": joined["false_is_leaf"].astype(np.int64).tolist(),
+        "leaf_targetids": [0] * int(n_leaves[-1]),
+        "leaf_weights": tensor(joined["weight"].astype(np.float64), "weights"),
+    }
+    if joined["member"].size:
+        found["membership_values"] = tensor(joined["member"].astype(np.float64), "members")
+    return found
+
+
+def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
+    """Return splits and leaves, numbered separately, as TreeEnsemble has them."""
+    is_leaf = trees.left < 0
+    # TreeEnsemble requires a split in each tree: a tree of one leaf gets one with the leaf on both sides.
+    alone = trees.root[is_leaf[trees.root]]
+    split = np.concatenate([np.flatnonzero(~is_leaf), alone])
+    left, right = (np.concatenate([child[~is_leaf], alone]) for child in (trees.left, trees.right))
+    number = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
+    root = number[trees.root]
+    root[is_leaf[trees.root]] = split.size - alone.size + np.arange(alone.size)
+    size, by_set = np.diff(trees.set_start)[split], trees.comparison[split] == IN_SET
+    # A set without categories is a comparison that is never true.
+    filled, never = by_set & (size > 0), by_set & (size == 0)
+    return {
+        "root": root,
+        "feature": trees.feature[split],
+        "mode": np.select([filled, trees.comparison[split] == BELOW], [_MEMBER_MODE, _BELOW_MODE], _AT_MOST_MODE),
+        "threshold": np.where(never, -np.inf, trees.threshold[split]),
+        "missing_true": _missing_true(trees, split),
+        "true": number[left],
+        "true_is_leaf": is_leaf[left],
+        "false": number[right],
+        "false_is_leaf": is_leaf[right],
+        "weight": trees.value[is_leaf],
+        # Each set ends with NaN.
+        "member": np.insert(trees.category.astype(np.float64), trees.set_start[split + 1][filled], np.nan),
+    }
+
+
+def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
+    """Return whether missing values go to the side on which the comparison is true."""
+    as_zero = trees.missing[split] == NAN_IS_ZERO
+    found = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
+    # LightGBM sends missing values to the right in splits by category.
+    found[(trees.comparison[split] == IN_SET) & (not trees.single)] = False
+    return found
+
+
+# Export of linear, additive and boosted models with their preprocessing to ONNX graphs.
+
+
+# The graph is built without skl2onnx, which maps scalers and linear classifiers to ONNX-ML operators in single
+# precision: its scores, and its decisions near the threshold, would differ from those of the model. It would also
+# require a converter for each estimator of rocmax. Here, everything is computed in doubles, in the order of the model.
+ML_OPSET = 3
+
+
+class _Numbers(NamedTuple):
+    """Columns of numbers: what missing values are replaced by, splines if there are any, mean, scale and weights.
+
+    Missing values of a matrix without column names are not replaced.
+    """
+
+    names: list[str]
+    fill: Array | None
+    splines: SplineFeatures | None
+    mean: Array
+    scale: Array
+    weights: Array
+
+
+class _Linear(NamedTuple):
+    """Score as a sum: weighted numbers, a number for each category of each text column, and a constant."""
+
+    numbers: _Numbers | None
+    texts: dict[str, TextValues]
+    constant: float
+
+
+def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) -> None:
+    """Export a model file to an ONNX file.
+
+    Parameters
+    ----------
+    model_path : Path
+        Model saved by ``rocmax fit``.
+    out : Path
+        ONNX file to write.
+    max_bytes : int or None, default=None
+        Maximum decompressed size of the model file, in bytes, as in :func:`rocmax.load`.
+    """
+    if same_file(model_path, out):
+        raise ValueError(f"out must be another file than the model file; got {out}")
+    model, about = load_fitted(model_path, max_bytes=max_bytes)
+    write_file(out, to_onnx(model, about).SerializeToString())
+
+
+def to_onnx(model: Any, about: dict[str, Any]) -> Any:
+    """Return the ONNX graph of a linear, additive or boosted model and its preprocessing.
+
+    The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
+    text as strings, with the empty string for missing values. Spaces around text are removed, and the marks for missing
+    values of the fit are missing. A column of dates enters as the features that were computed from it. A model fitted
+    to svmlight data has one matrix ``X`` as its input. The outputs are ``score``, above zero for the positive class,
+    and ``label``. For a row that :func:`rocmax.tables.predict` refuses, because a number is infinite or above 1e100,
+    the score is NaN and the label is the empty string.
+
+    Parameters
+    ----------
+    model : estimator
+        Model saved by ``rocmax fit``.
+    about : dict
+        Metadata saved with the model.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph.
+    """
+    onnx = _onnx()
+    pipeline = getattr(model, "estimator_", model)
+    classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
+    if isinstance(pipeline, Pipeline) and is_boosted(classifier):
+        return _boosted_graph(onnx, model, about)
+    linear = _linear(model, about)
+    names = [] if linear.numbers is None else linear.numbers.names
+    build = Graph(onnx, _input_names([*names, *linear.texts]), ML_OPSET, _marks(about))
+    terms = []
+    if linear.numbers is not None:
+        terms.append(_number_term(build, linear.numbers, about["features"] is None))
+    terms += [build.text_values(len(names) + i, *entry) for i, entry in enumerate(linear.texts.items())]
+    total = terms[0]
+    for step, term in enumerate(terms[1:]):
+        total = build.node("Add", [total, term], f"sum_{step}")
+    return build.finish(total, linear.constant, [about["negative"], about["positive"]])
+
+
+def _marks(about: dict[str, Any]) -> Marks:
+    """Return the values that are missing in the tables of a model."""
+    marks = [mark.strip() for mark in about.get("reading", {}).get("na", [])]
+    computed = (name for entry in about.get("dates", {}).values() for name in entry["features"])
+    return Marks(("", *marks), MISSING_TEXT, tuple(marked_numbers(marks)), frozenset(computed))
+
+
+def _boosted_graph(onnx: Any, model: Any, about: dict[str, Any]) -> Any:
+    pipeline = getattr(model, "estimator_", model)
+    classifier = pipeline.named_steps["model"]
+    boosted = read_boosted(pipeline.named_steps["table"], classifier)
+    one_matrix = about["features"] is None
+    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), TREE_OPSET, _marks(about))
+    mean = tree_scores(build, boosted, one_matrix)
+    # High scores of the trees indicate the class pos_label, which need not be the positive class.
+    sign = direction(positive_index(classifier.classes_, classifier.pos_label))
+    sign *= direction(positive_index(classifier.classes_, about["positive"]))
+    if sign < 0:
+        mean = build.node("Neg", [mean], "reversed")
+    constant = -sign * float(classifier.threshold_) - float(getattr(model, "threshold_", 0.0))
+    return build.finish(mean, constant, [about["negative"], about["positive"]])
+
+
+def _input_names(columns: list[str]) -> set[str]:
+    """Return the names of columns after checking that inputs can have them."""
+    names = set(columns)
+    taken = {"score", "label"} & names
+    if taken:
+        raise ValueError(
+            f"ONNX inputs must not be named 'score' or 'label', which are outputs; rename the column {taken.pop()!r}"
+        )
+    if "" in names:
+        raise ValueError("ONNX inputs must have nonempty names; got a column named ''; rename it and fit again")
+    return names
+
+
+def _number_term(build: Graph, numbers: _Numbers, one_matrix: bool) -> str:
+    """Impute missing numbers and return the weighted sum, in the order of operations of the model."""
+    if one_matrix:
+        matrix = build.input("X", numbers.weights.size)
+    else:
+        columns = [build.number(place, name) for place, name in enumerate(numbers.names)]
+        matrix = build.node("Concat", columns, "numbers", axis=1)
+    if numbers.fill is not None:
+        missing = build.node("IsNaN", [matrix], "missing")
+        fill = build.constant("fill", numbers.fill[np.newaxis, :])
+        matrix = build.node("Where", [missing, fill, matrix], "filled")
+    features = matrix
+    if numbers.splines is not None:
+        features = _spline_features(build, numbers.splines, matrix, missing)
+    centered = build.node("Sub", [features, build.constant("means", numbers.mean[np.newaxis, :])], "centered")
+    scaled = build.node("Div", [centered, build.constant("scales", numbers.scale[np.newaxis, :])], "scaled")
+    weighed = build.node("MatMul", [scaled, build.constant("weights", numbers.weights[:, np.newaxis])], "weighed")
+    return build.refuse_large(matrix, weighed)
+
+
+def _spline_features(build: Graph, splines: SplineFeatures, filled: str, missing: str) -> str:
+    """Return the output of :class:`rocmax.SplineFeatures` for columns whose missing values are filled."""
+    low, width, column = [], [], []
+    for place, knots in enumerate(splines.knots_):
+        # The feature of a constant column is zero: a rise over an infinite width.
+        low.append(knots[:-1] / 2 if knots.size > 1 else np.zeros(1))
+        width.append(np.diff(knots / 2) if knots.size > 1 else np.full(1, np.inf))
+        column.append(np.full(low[-1].size, place))
+    halves = build.node("Div", [filled, build.constant("two", np.array(2.0))], "halves")
+    repeated = build.node("Gather", [halves, build.constant("of_spline", np.concatenate(column))], "repeated", axis=1)
+    above = build.node("Sub", [repeated, build.constant("knots", np.concatenate(low)[np.newaxis, :])], "above_knot")
+    rise = build.node("Div", [above, build.constant("widths", np.concatenate(width)[np.newaxis, :])], "rise")
+    ends = [build.constant("least", np.array(0.0)), build.constant("most", np.array(1.0))]
+    clipped = build.node("Clip", [rise, *ends], "splines")
+    if not splines.missing_.size:
+        return clipped
+    places = build.constant("can_be_missing", splines.missing_.astype(np.int64))
+    chosen = build.node("Gather", [missing, places], "lacks", axis=1)
+    indicators = build.doubles(chosen, "indicators")
+    return build.node("Concat", [clipped, indicators], "with_indicators", axis=1)
+
+
+def _linear(model: Any, about: dict[str, Any]) -> _Linear:
+    pipeline = getattr(model, "estimator_", model)
+    classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
+    if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
+        raise ValueError(
+            f"the model must be a linear, additive or boosted model of `rocmax fit`; got {type(classifier).__name__}"
+        )
+    sign = direction(positive_index(classifier.classes_, about["positive"]))
+    coef = sign * classifier.coef_[0]
+    constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
+    table = pipeline.named_steps["table"]
+    if isinstance(table, MaxAbsScaler):
+        names = [str(i) for i in range(coef.size)]
+        return _Linear(_Numbers(names, None, None, np.zeros(coef.size), table.scale_, coef), {}, constant)
+    columns = {name: _column_names(table, chosen) for name, _, chosen in table.transformers_}
+    texts, n_features, numbers = columns["texts"], 0, None
+    if columns["numbers"]:
+        first, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
+        n_features = scaler.scale_.size
+        splines = first if isinstance(first, SplineFeatures) else None
+        if splines is None and not isinstance(first, SimpleImputer):
+            raise ValueError(
+                "numbers must be imputed or splines, and then standardized, for export; the column "
+                f"{columns['numbers'][0]!r} has {type(first).__name__}"
+            )
+        fill = first.statistics_ if splines is None else splines.medians_
+        weights = coef[:n_features]
+        numbers = _Numbers(columns["numbers"], fill, splines, scaler.mean_, scaler.scale_, weights)
+    values = _category_values(table.named_transformers_["texts"].steps, coef[n_features:]) if texts else []
+    return _Linear(numbers, dict(zip(texts, values, strict=True)), constant)
+
+
+def _column_names(table: Any, columns: Any) -> list[str]:
+    """Return column names; models saved by earlier versions store names instead of positions."""
+    return [name if isinstance(name, str) else str(table.feature_names_in_[name]) for name in columns]
+
+
+def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[TextValues]:
+    """Return the weights of the categories of each text column."""
+    encoder = steps[-1][1]
+    infrequent = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))
+    found, start = [], 0
+    for categories, rare in zip(encoder.categories_, infrequent, strict=True):
+        few = set() if rare is None else set(rare)
+        frequent = [str(category) for category in categories if category not in few]
+        width = len(frequent) + bool(few)
+        block = coef[start : start + width].tolist()
+        start += width
+        other = block[-1] if few else 0.0
+        known = dict(zip(frequent, block, strict=False))
+        found.append(TextValues(known, known.get(MISSING, other), other))
+    return found
+
+
+def _onnx() -> Any:
+    need("onnx")
+    import onnx
+    import onnx.numpy_helper
+
+    return onnx

@@ -1,0 +1,463 @@
+"""Prediction of a score and a label for each row, in bounded memory for files of any size."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rocmax._calibration import calibrated
+from rocmax._files import check_not_input, check_output, is_special, output_file
+from rocmax._support import Array, Message, Parameter, ParameterError
+from rocmax.data import DataError
+from rocmax.data.read import check_columns
+from rocmax.tables.model import TableModel
+from rocmax.tables.preprocess import MISSING
+from rocmax.tables.read import Reading, feature_options, model_features, need_tables, table_source, typed_labels
+from rocmax.tables.tune import positive_scores
+
+# Missing values and unknown categories of a table, compared with the training table.
+
+
+# A share has moved if the difference is larger than this, and than this number of standard errors.
+MOVED, ERRORS = 0.05, 4.0
+MAX_NAMED = 5
+TITLES = {"missing": "missing values", "unknown": "unknown categories"}
+
+
+def known_levels(model: Any, kinds: dict[str, str] | None) -> dict[str, set[str]]:
+    """Return the categories that a model knows, by column."""
+    pipeline = getattr(model, "estimator_", model)
+    names = [name for name, kind in (kinds or {}).items() if kind == "text"]
+    if not names:
+        return {}
+    encoder = pipeline.named_steps["table"].named_transformers_["texts"].steps[-1][1]
+    return {name: set(levels) - {MISSING} for name, levels in zip(names, encoder.categories_, strict=True)}
+
+
+@dataclass
+class Shares:
+    """Counts of missing values and unknown categories by column.
+
+    Parameters
+    ----------
+    levels : dict of str to set of str
+        Known categories of text columns.
+    """
+
+    levels: dict[str, set[str]]
+    rows: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def add(self, X: Any) -> Shares:
+        """Count the values of some rows."""
+        self.rows += X.shape[0]
+        if not hasattr(X, "columns"):
+            return self
+        for name, count in zip(X.columns, X.isna().to_numpy().sum(axis=0).tolist(), strict=True):
+            self.missing[name] = self.missing.get(name, 0) + count
+        for name, levels in self.levels.items():
+            known = X[name].dropna()
+            self.unknown[name] = self.unknown.get(name, 0) + int(np.count_nonzero(~known.isin(levels)))
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shares of the rows, as plain values; columns without such values are left out."""
+        found = {
+            kind: {name: count / self.rows for name, count in getattr(self, kind).items() if count}
+            for kind in ("missing", "unknown")
+        }
+        return {"rows": self.rows, **found}
+
+    def moved(self, training: dict[str, Any]) -> list[tuple[str, str, float, float]]:
+        """Return the kind of value, the column, and its share in training and here, where the shares differ."""
+        found = []
+        for kind in TITLES:
+            for name, count in getattr(self, kind).items():
+                then, now = training[kind].get(name, 0.0), count / self.rows
+                if _moved(now, self.rows, then, training["rows"]):
+                    found.append((kind, name, then, now))
+        return found
+
+    def warnings(self, training: dict[str, Any] | None) -> list[str]:
+        """Return a warning for each kind of value whose share differs from that of the training table."""
+        moved = [] if training is None else self.moved(training)
+        found = []
+        for kind, title in TITLES.items():
+            named = [f"{name!r} {now:.1%} (training: {then:.1%})" for of, name, then, now in moved if of == kind]
+            if named:
+                more = f" and {len(named) - MAX_NAMED} more columns" if len(named) > MAX_NAMED else ""
+                found.append(f"the share of {title} differs from training: {', '.join(named[:MAX_NAMED])}{more}")
+        return found
+
+
+def _moved(share: float, rows: int, before: float, rows_before: int) -> bool:
+    pooled = (share * rows + before * rows_before) / (rows + rows_before)
+    error = math.sqrt(pooled * (1 - pooled) * (1 / rows + 1 / rows_before))
+    return abs(share - before) > max(MOVED, ERRORS * error)
+
+
+# Probabilities of the positive class for the scores of a model with metadata.
+
+
+def probabilities(facts: dict[str, Any], scores: Array) -> Array:
+    """Return the calibrated probability of the positive class for scores of a model."""
+    found = facts.get("calibration")
+    if found is None:
+        raise ParameterError(
+            Message(Parameter("proba"), " requires a model with calibrated probabilities; fit this model again")
+        )
+    return calibrated(found, scores)
+
+
+# Prediction of a score and a label for each row, in bounded memory for files of any size.
+
+
+BATCH_SIZE = 50_000
+ENDINGS = (".csv", ".parquet")
+OUTPUT_COLUMNS = ("score", "label", "probability")
+# Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
+FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class PredictionSummary:
+    """Summary of the predictions for a table.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    positive : int
+        Number of rows that are classified as positive.
+    shares : dict
+        Shares of "missing" values and "unknown" categories by column, for columns that have any.
+    warnings : list of str
+        Differences between these shares and those of the training table.
+    notes : list of str
+        Remarks on the table, such as a delimiter that is not that of the training table.
+    """
+
+    rows: int
+    positive: int
+    shares: dict[str, Any]
+    warnings: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+def predict(
+    model: TableModel,
+    table: Any,
+    *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
+) -> Any:
+    """Predict scores and labels.
+
+    Parameters
+    ----------
+    model : TableModel
+        Model returned by :func:`fit_table` or :func:`load_model`.
+    table : str, Path, list of them, file or data frame
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name, and labels are not needed.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+        Predictions need no labels, so that no row is left out here.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns to keep, ``score``, above zero for the positive class, ``label``, in the type of the target, and
+        ``probability`` if it is wanted, in the order of the rows. The index of a pandas DataFrame is kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.tables import fit_table, predict
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> predict(model, table.drop(columns="target")).label.head(3).tolist()
+    [0, 0, 0]
+    """
+    need_tables()
+    import pyarrow as pa
+
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scoring = Scoring(model, table, keep, keep_all, proba, reading)
+    batches = [pa.table(batch) for batch in scoring.batches()]
+    found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
+    return found.set_index(table.index) if hasattr(table, "iloc") else found
+
+
+def write_predictions(
+    model: TableModel,
+    table: Any,
+    out: str | Path | BinaryIO,
+    *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
+    escape_formulas: bool = False,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> PredictionSummary:
+    """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
+
+    Parameters
+    ----------
+    model : TableModel
+        Model returned by :func:`fit_table` or :func:`load_model`.
+    table : str, Path, list of them, file or data frame
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name, and labels are not needed. A file may be of any size.
+    out : str, Path or binary file
+        File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    escape_formulas : bool, default=False
+        Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+        Predictions need no labels, so that no row is left out here.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    progress : callable, default=None
+        Called with a number of rows when they are written.
+
+    Returns
+    -------
+    PredictionSummary
+        Numbers of rows, and how the values of the table differ from those of the training table.
+    """
+    need_tables()
+    path = Path(out) if isinstance(out, str | Path) else None
+    if escape_formulas and path is not None and path.suffix == ".parquet":
+        needed = " applies to csv files only, which spreadsheets open; got a .parquet file"
+        raise ParameterError(Message(Parameter("escape_formulas"), needed))
+    ending = _ending(path)
+    if path is not None:
+        check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
+        check_output(path)
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scoring = Scoring(model, table, keep, keep_all, proba, reading, escape_formulas)
+    batches = scoring.batches()
+    first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
+    with nullcontext(out) if path is None else output_file(path) as file:
+        _write(chain([first], batches), file, ending, progress or (lambda count: None))
+    return scoring.summary()
+
+
+def escaped(label: str) -> str:
+    """Return a label that no spreadsheet interprets as a formula; numbers are not changed."""
+    return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
+
+
+class Scoring:
+    """Scores of a table in batches, and counts of what was found in it."""
+
+    def __init__(
+        self,
+        fitted: TableModel,
+        table: Any,
+        keep: str | Sequence[str],
+        keep_all: bool,
+        proba: bool,
+        reading: Reading,
+        escape_formulas: bool = False,
+    ) -> None:
+        self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
+        self._source, self._day_first = table_source(fitted.facts, table, reading), reading.day_first
+        self._options = feature_options(fitted.facts, fitted.place, self._source, reading.zero_based)
+        self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
+        if proba:
+            probabilities(fitted.facts, np.zeros(1))  # raises an error before any work
+        self._levels = known_levels(fitted.model, fitted.facts["features"])
+        self._shares = Shares(self._levels)
+        self._positive = 0
+
+    def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:
+        present = self._source.columns
+        if present is None:
+            if keep or keep_all:
+                raise DataError(f"{self._source.name} is an svmlight file, which has no columns to keep")
+            return []
+        check_columns(self._source.name, keep, present)
+        ids = [name for name in self._fitted.facts.get("ids", ()) if name in present]
+        kept = list(dict.fromkeys([*ids, *(present if keep_all else keep)]))
+        types = self._options["types"]
+        more = [name for name in kept if name not in types]
+        self._options |= {"columns": [*types, *more], "types": {**types, **dict.fromkeys(more, "raw")}}
+        return kept
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield the columns of the output for batches of rows, as Arrow arrays."""
+        import pyarrow as pa
+
+        facts, model = self._fitted.facts, self._fitted.model
+        for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
+            X = model_features(facts, columns, self._source, day_first=self._day_first, levels=self._levels)
+            self._shares.add(X)
+            scores = positive_scores(model, X, self._fitted.positive)
+            labels = np.where(scores > 0, facts["positive"], facts["negative"])
+            self._positive += int(np.count_nonzero(scores > 0))
+            found = {self._name(name): pa.array(columns[name], from_pandas=True) for name in self._kept}
+            typed = typed_labels(labels, facts.get("label_type", "text"))
+            found |= {"score": pa.array(scores), "label": pa.array(typed)}
+            if self._proba:
+                found["probability"] = pa.array(probabilities(facts, scores))
+            yield {name: _escaped(column) for name, column in found.items()} if self._escape else found
+
+    def _name(self, name: str) -> str:
+        """Return the name of a kept column in the output, which has columns of its own."""
+        return f"{name}_table" if name in OUTPUT_COLUMNS else name
+
+    def summary(self) -> PredictionSummary:
+        """Return the summary of the batches that were scored."""
+        shares = self._shares
+        warnings = shares.warnings(self._fitted.facts.get("shares"))
+        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings, self._source.notes)
+
+
+def _escaped(column: Any) -> Any:
+    """Return a column whose text no spreadsheet takes for a formula."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pa.array([None if text is None else escaped(text) for text in column.to_pylist()], column.type)
+
+
+def _ending(out: Path | None) -> str:
+    """Return the format, .csv or .parquet; csv for a device or a pipe without one of these extensions."""
+    if out is None or (out.suffix not in ENDINGS and is_special(out)):
+        return ".csv"
+    if out.suffix not in ENDINGS:
+        raise DataError(f"the output file must end in .csv or .parquet; got {out.name!r}")
+    return out.suffix
+
+
+def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: Callable[[int], None]) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    writer: Any = None
+    try:
+        for batch in batches:
+            table = pa.table(batch)
+            if writer is None:
+                writer = _writer(file, ending, table.schema)
+            writer.write_table(table.cast(writer.schema if ending == ".parquet" else table.schema))
+            progress(table.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _writer(file: Any, ending: str, schema: Any) -> Any:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if ending == ".parquet":
+        return pyarrow.parquet.ParquetWriter(file, schema)
+    return pyarrow.csv.CSVWriter(file, schema, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))

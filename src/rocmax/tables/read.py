@@ -1,0 +1,461 @@
+"""Reading of tables for training, or for a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rocmax._support import Message, Parameter, ParameterError, need
+from rocmax.data import DataError, TableSource
+from rocmax.data.read import check_columns
+from rocmax.tables.columns import (
+    Column,
+    Declared,
+    check_declared,
+    check_sizes,
+    date_features,
+    find_order,
+    marked_categories,
+    not_read,
+    parse_dates,
+    plan_notes,
+    plan_values,
+)
+from rocmax.tables.preprocess import known_forms
+
+# Labels of a table as text, and the choice of the positive class.
+
+
+# Unambiguous pairs of labels; the second one is positive.
+_CLEAR = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("negative", "positive"),
+    ("neg", "pos"),
+)
+
+
+class Target(NamedTuple):
+    """Labels as text, the names of the two classes, and the type of the labels in the table."""
+
+    labels: NDArray[Any]
+    positive: str
+    negative: str
+    kind: str = "text"
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_]:
+        """Whether each row belongs to the positive class."""
+        result: NDArray[np.bool_] = self.labels == self.positive
+        return result
+
+
+def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
+    """Return the binary target; with more than two labels, the positive class against the rest."""
+    labels = as_text(values)
+    positive = None if positive is None else as_text(np.asarray([positive]))[0]
+    distinct, counts = np.unique(labels, return_counts=True)
+    listed = ", ".join(f"{label!r} ({count})" for label, count in zip(distinct[:10], counts[:10], strict=True))
+    listed += f", ... ({distinct.size} in all)" if distinct.size > 10 else ""
+    if distinct.size < 2:
+        raise DataError(f"{name} must have at least two values; got one class only: {listed}")
+    if positive is None:
+        pair = [label for label in _CLEAR if {text.lower() for text in distinct} == set(label)]
+        if distinct.size > 2 or not pair:
+            found = f"{name} has the values {listed}; select the positive one with "
+            raise ParameterError(Message(found, Parameter("positive", ...)))
+        positive = next(text for text in distinct if text.lower() == pair[0][1])
+    chosen = (
+        [text for text in distinct if text == positive]
+        or [text for text in distinct if text.lower() == positive.lower()]
+        or [text for text in distinct if same_label(text, positive)]
+    )
+    if not chosen:
+        raise DataError(f"{name} has no value {positive!r}; its values are {listed}")
+    if len(chosen) > 1:
+        choices = ", ".join(map(repr, chosen))
+        raise DataError(f"{name} has no value {positive!r}, but {choices}, which differ in case; pass one of them")
+    rest = [str(text) for text in distinct if text != chosen[0]]
+    negative = rest[0] if len(rest) == 1 else f"not {chosen[0]}"
+    kind = label_kind(values) if len(rest) == 1 else "text"
+    return Target(np.where(labels == chosen[0], chosen[0], negative), str(chosen[0]), negative, kind)
+
+
+def label_kind(values: NDArray[Any]) -> str:
+    """Return the type of labels: "integer", "number", "boolean" or "text"."""
+    by_code = {"i": "integer", "u": "integer", "f": "number", "b": "boolean"}
+    return by_code.get(values.dtype.kind, "text")
+
+
+def typed_labels(labels: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Return labels, given as text, in the type of the target."""
+    texts = labels.tolist()
+    if kind == "integer":
+        return np.array([int(text) for text in texts])
+    if kind == "number":
+        return np.array([float(text) for text in texts])
+    if kind == "boolean":
+        return np.array([text == "True" for text in texts])
+    return np.array([str(text) for text in texts], dtype=object)
+
+
+def same_label(first: str, second: str) -> bool:
+    """Return whether two labels are the same number or truth value, such as 1, 1.0 and true."""
+    values = [_value(text) for text in (first, second)]
+    return values[0] is not None and values[0] == values[1]
+
+
+def _value(text: str) -> float | None:
+    words = {"true": 1.0, "false": 0.0}
+    try:
+        return words[text.lower()] if text.lower() in words else float(text)
+    except ValueError:
+        return None
+
+
+def known_target(values: Any, positive: str, negative: str, name: str = "the target") -> Target:
+    """Return the target for the classes of a fitted model."""
+    target = Target(known_labels(values, positive, negative, name), positive, negative)
+    if target.is_positive.all() or not target.is_positive.any():
+        got = f"one class only: {str(target.labels[0])!r} ({target.labels.size} rows)"
+        raise DataError(f"{name} must have both classes, {positive!r} and {negative!r}; got {got}")
+    return target
+
+
+def known_labels(values: Any, positive: str, negative: str, name: str = "the target") -> NDArray[Any]:
+    """Return labels as the names of the classes of a fitted model."""
+    labels = as_text(values)
+    for text in sorted(set(labels.tolist()) - {positive, negative}):
+        same = [label for label in (positive, negative) if same_label(text, label)]
+        if same:
+            labels = np.where(labels == text, same[0], labels)
+    if negative != f"not {positive}":
+        strange = sorted(set(labels.tolist()) - {positive, negative})
+        if strange:
+            raise DataError(
+                f"the labels in {name} must be those of the model, {[negative, positive]}; got {strange[:5]}"
+            )
+    return np.where(labels == positive, positive, negative)
+
+
+def as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert labels to text; numbers are exact, and integers have no decimal point."""
+    if values.dtype.kind == "f":
+        distinct, place = np.unique(values, return_inverse=True)
+        texts = [np.format_float_positional(value, trim="-") for value in distinct + 0.0]  # -0 is 0
+        return np.array(texts, dtype=object)[place]
+    return np.array([str(value) for value in values.tolist()], dtype=object)
+
+
+# Reading of tables for training, or for a fitted model.
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the values of a table are written, and how much of it may be read; the parameters of all table functions.
+
+    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    na: str | Sequence[str] = ()
+    encoding: str | None = None
+    sheet: str | None = None
+    day_first: bool | None = None
+    skip_unlabelled: bool | None = None
+    zero_based: bool | None = None
+    max_bytes: int | None = None
+
+    def source(self, table: Any, likely: Mapping[str, Any] | None = None) -> TableSource:
+        """Return the table; ``likely`` is how the table of a model was written."""
+        return TableSource(
+            table,
+            delimiter=self.delimiter,
+            decimal="." if self.decimal is None else self.decimal,
+            thousands=self.thousands,
+            na=self.na,
+            encoding=self.encoding,
+            sheet=self.sheet,
+            max_bytes=self.max_bytes,
+            likely=likely,
+        )
+
+    def facts(self, source: TableSource) -> dict[str, Any]:
+        """Return what later tables of a model have in common with this one."""
+        return {
+            "delimiter": source.text.delimiter,
+            "decimal": source.text.decimal,
+            "thousands": source.text.thousands,
+            "na": list(source.text.na),
+            "encoding": source.text.encoding,
+            "sheet": source.sheet,
+            "skip_unlabelled": bool(self.skip_unlabelled),
+        }
+
+    def for_model(self, facts: Mapping[str, Any]) -> Reading:
+        """Return how to read a later table of a model: as that of its fit, except for what is given here."""
+        stored = facts.get("reading", {})
+        own = self
+        if self.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
+            own = replace(own, decimal=stored.get("decimal"), thousands=self.thousands or stored.get("thousands"))
+        given = (self.na,) if isinstance(self.na, str) else tuple(self.na)
+        if self.skip_unlabelled is None:
+            own = replace(own, skip_unlabelled=stored.get("skip_unlabelled"))
+        if self.zero_based is None:
+            own = replace(own, zero_based=facts.get("zero_based"))
+        return replace(own, na=(*stored.get("na", ()), *given))
+
+
+@dataclass(frozen=True)
+class Training:
+    """Features, labels and groups of a table, and what is needed to read other tables in the same way.
+
+    ``kinds`` is the kind of each feature, or None for a sparse matrix; ``plan`` describes the columns of the table.
+    ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, ``ids`` columns that are
+    carried to the output, and ``reading`` how values are written, as returned by :meth:`Reading.facts`.
+    ``group`` is the column of the groups.
+    """
+
+    X: Any
+    target: Target
+    groups: NDArray[Any] | None = None
+    kinds: dict[str, str] | None = None
+    notes: list[str] = field(default_factory=list)
+    plan: list[Column] = field(default_factory=list)
+    parsed: list[str] = field(default_factory=list)
+    dates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    reading: dict[str, Any] = field(default_factory=dict)
+    group: str | None = None
+    zero_based: bool = False
+
+
+def need_tables() -> None:
+    """Raise ImportError if a package required for tables is missing."""
+    for package in ("pandas", "pyarrow"):
+        need(package)
+
+
+def read_training(
+    table: Any,
+    *,
+    target: str | None = None,
+    positive: Any = None,
+    group: str | None = None,
+    reading: Reading | None = None,
+    **columns: str | Sequence[str],
+) -> Training:
+    """Read features, labels and groups, with the plan of the columns and notes; ``columns`` are the declared ones."""
+    reading = reading or Reading()
+    declared = check_declared(target=target, group=group, **columns)
+    source = reading.source(table)
+    if source.columns is None:
+        return _read_sparse(source, target, positive, group, declared, reading)
+    if target is None:
+        names = ", ".join(map(repr, source.columns[:20]))
+        raise DataError(Message("pass the column with the labels: ", Parameter("target", ...), f", one of {names}"))
+    grouped = [] if group is None else [group]
+    check_columns(source.name, [target, *declared.names, *grouped], source.columns)
+    unwanted = {target, *declared.drop, *declared.id, *grouped}
+    features = [name for name in source.columns if name not in unwanted]
+    codes = source.zero_led([name for name in features if name not in declared.names])
+    types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
+    X, y = source.read(
+        target=target,
+        columns=features + grouped,
+        types=types,
+        max_bytes=reading.max_bytes,
+        skip_unlabelled=bool(reading.skip_unlabelled),
+    )
+    planned = plan_values(X[features], source, declared, codes)
+    frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
+    if not kinds:
+        raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
+    check_sizes(frame, source)
+    notes = [*source_notes(source), *plan_notes(planned.columns), *date_notes]
+    notes += marked_categories(frame, planned.columns)
+    return Training(
+        frame,
+        make_target(y, positive, f"column {target!r}"),
+        None if group is None else group_values(source.name, X[group]),
+        kinds,
+        notes,
+        [*planned.columns, *not_read(declared, group)],
+        [name for name in planned.parsed if name in kinds],
+        dates,
+        list(declared.id),
+        reading.facts(source),
+        group,
+    )
+
+
+def source_notes(source: TableSource) -> list[str]:
+    """Return notes about how a table is written, and about rows that were left out."""
+    skipped = f"{source.n_skipped:,} rows without a label are left out"
+    return [*source.notes, *([skipped] if source.n_skipped else [])]
+
+
+def _read_sparse(
+    source: TableSource, target: str | None, positive: Any, group: str | None, declared: Declared, reading: Reading
+) -> Training:
+    if declared.names or group is not None:
+        raise DataError(f"{source.name} is an svmlight file, which has no column names to drop, declare or group by")
+    zero_based = bool(reading.zero_based)
+    X, y = source.read(
+        target=target,
+        zero_based=zero_based,
+        max_bytes=reading.max_bytes,
+        skip_unlabelled=bool(reading.skip_unlabelled),
+    )
+    notes, facts = source_notes(source), reading.facts(source)
+    return Training(X, make_target(y, positive), notes=notes, reading=facts, zero_based=zero_based)
+
+
+def _features(
+    values: Mapping[str, Any], plan: Sequence[Column], day_first: bool | None, source: TableSource
+) -> tuple[Any, dict[str, str], dict[str, dict[str, Any]], list[str]]:
+    """Return the frame of the features, their kinds, how to read the columns of dates, and notes about these."""
+    import pandas as pd
+
+    found: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    dates: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    for column in plan:
+        if not column.used:
+            continue
+        if column.kind != "date":
+            found[column.name] = values[column.name]
+            kinds[column.name] = "number" if column.kind == "number" else "text"
+            continue
+        parts, dates[column.name], said = _date_parts(column.name, values[column.name], day_first, source)
+        notes += said
+        taken = [name for name in parts if name in values]
+        if taken:
+            raise DataError(f"the date {column.name!r} and another column must not both give {taken[0]!r}; rename it")
+        found |= parts
+        kinds |= dict.fromkeys(parts, "number")
+    return pd.DataFrame(found), kinds, dates, notes
+
+
+def _date_parts(
+    name: str, column: Any, day_first: bool | None, source: TableSource
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Return the features of a column of dates that are not constant, how to compute them again, and notes."""
+    known = column.dropna()
+    is_text = column.dtype.kind != "M" and len(known) and isinstance(known.iloc[0], str)
+    first, notes = find_order(name, known, day_first, source) if is_text else (day_first, [])
+    dates = parse_dates(name, column, first, source)
+    reference = dates.max()
+    parts = {
+        key: part
+        for key, part in date_features(name, dates, reference).items()
+        if not np.all(np.isnan(part)) and np.nanmin(part) < np.nanmax(part)
+    }
+    return parts, {"day_first": first, "reference": str(reference), "features": list(parts)}, notes
+
+
+def table_source(facts: Mapping[str, Any], table: Any, reading: Reading | None = None) -> TableSource:
+    """Return a table for a model, written as the table of its fit where ``reading`` says nothing else."""
+    return (reading or Reading()).for_model(facts).source(table, likely=facts.get("reading"))
+
+
+def feature_options(
+    facts: dict[str, Any], model: str, source: TableSource, zero_based: bool | None = None
+) -> dict[str, Any]:
+    """Return the options to read the columns of a model; raise DataError if the table does not have them.
+
+    Parameters
+    ----------
+    facts : dict
+        Metadata of the model.
+    model : str
+        Name of the model in messages.
+    source : TableSource
+        The table.
+    zero_based : bool or None, default=None
+        Whether the features of an svmlight file are counted from 0; None if they are counted as in the fit.
+    """
+    features = facts["features"]
+    if source.columns is None:
+        if features is not None:
+            raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
+        return {
+            "n_features": facts["n_features"],
+            "zero_based": facts["zero_based"] if zero_based is None else zero_based,
+        }
+    if features is None:
+        raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
+    dates = facts.get("dates", {})
+    derived = {feature for entry in dates.values() for feature in entry["features"]}
+    types = {name: kind for name, kind in features.items() if name not in derived}
+    types |= dict.fromkeys(facts.get("parsed", ()), "parsed") | dict.fromkeys(dates, "date")
+    check_columns(source.name, list(types), source.columns)
+    return {"columns": list(types), "types": types}
+
+
+def model_features(
+    facts: dict[str, Any],
+    X: Any,
+    source: TableSource | None = None,
+    *,
+    day_first: bool | None = None,
+    levels: Mapping[str, set[str]] | None = None,
+) -> Any:
+    """Return the features of a model from the columns that were read with :func:`feature_options`.
+
+    Parameters
+    ----------
+    facts : dict
+        Metadata of the model.
+    X : DataFrame or sparse matrix
+        Columns.
+    source : TableSource or None, default=None
+        Their table, which knows the lines of values for messages.
+    day_first : bool or None, default=None
+        Whether the day comes first in the dates of this table; None if they are written as those of the fit.
+    levels : mapping of str to set of str, or None, default=None
+        Categories of text columns that the model knows; another form of one, such as 1.0 for 1, is replaced by it.
+    """
+    import pandas as pd
+
+    if facts["features"] is None:
+        return X
+    dates = facts.get("dates", {})
+    parts: dict[str, Any] = {}
+    for name, entry in dates.items():
+        order = entry.get("day_first") if day_first is None else day_first
+        found = parse_dates(name, X[name], order, source)
+        parts |= date_features(name, found, pd.Timestamp(entry["reference"]))
+    if dates:
+        X = pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)
+    X = X[list(facts["features"])]
+    check_sizes(X, source)
+    changed: dict[str, Any] = {}
+    for name, of in (levels or {}).items():
+        column = X[name]
+        found = known_forms(column, of)
+        if found is not column:
+            changed[name] = found
+    return X.assign(**changed) if changed else X
+
+
+def group_values(table: str, column: Any) -> NDArray[Any]:
+    """Return the group of each row as text; raise DataError if a row has none."""
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(
+            f"{table}: column {column.name!r} must have a group in each row; got {missing.size} of {column.size} rows "
+            f"without one (the first is row {missing[0] + 1} after the header); fill them in or remove these rows"
+        )
+    result: NDArray[Any] = column.astype(str).to_numpy()
+    return result

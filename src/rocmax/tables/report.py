@@ -1,0 +1,312 @@
+"""HTML report of models on one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rocmax._files import check_not_input, check_output, write_file
+from rocmax._support import Array, Message, Parameter, need
+from rocmax._validation import positive_index, towards
+from rocmax.data import DataError
+from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
+from rocmax.tables.evaluate import Scored, score_table
+from rocmax.tables.model import TableModel
+from rocmax.tables.predict import TITLES, Shares, known_levels, probabilities
+from rocmax.tables.read import Reading, need_tables
+from rocmax.tables.tune import family_text, tuning_text, usable_groups
+
+N_FEATURES = 15
+# Number of rows on which the contributions of columns are computed.
+N_ROWS = 1_000
+# Maximum number of columns for which the contributions are computed, which takes a prediction for each column.
+MAX_COLUMNS = 200
+MAX_SEGMENTS = 12
+WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
+
+
+def write_report(
+    models: TableModel | Sequence[TableModel],
+    table: Any,
+    out: str | Path,
+    *,
+    target: str | None = None,
+    segment: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: str | Sequence[str] = (),
+    encoding: str | None = None,
+    sheet: str | None = None,
+    day_first: bool | None = None,
+    skip_unlabelled: bool | None = None,
+    zero_based: bool | None = None,
+    max_bytes: int | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> None:
+    """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
+
+    The page contains the decision at a limit on the false-positive rate or a floor on the true-positive rate, with
+    sliders for both; curves with confidence bands, costs, scores, measures and paired tests, results by segment, and
+    the most important columns. It is self-contained: no other file is loaded.
+
+    Parameters
+    ----------
+    models : TableModel or sequence of TableModel
+        One or more models with the same positive class. The paired tests compare the others with the first.
+    table : str, Path, list of them, file or data frame
+        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+        Columns are found by name.
+    out : str or Path
+        The page to write, which appears whole or not at all.
+    target : str, default=None
+        The column with the labels. None takes the name that it had in the table of the fit.
+    segment : str, default=None
+        Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
+        divided at their quartiles.
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
+    thousands : str, default=None
+        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it.
+    skip_unlabelled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    notify : callable, default=None
+        Called with each note as soon as it is known.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.tables import fit_table, write_report
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(model, table.iloc[model.held_out_rows], Path(folder, "report.html"))
+    """
+    need_tables()
+    need("jinja2")
+    chosen = [models] if isinstance(models, TableModel) else list(models)
+    if not chosen:
+        raise ValueError("models must have at least one model; got none")
+    files = [file for file in (table, *(model.path for model in chosen)) if isinstance(file, str | Path)]
+    check_not_input(out, files)
+    check_output(out)
+    reading = Reading(
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        na=na,
+        encoding=encoding,
+        sheet=sheet,
+        day_first=day_first,
+        skip_unlabelled=skip_unlabelled,
+        zero_based=zero_based,
+        max_bytes=max_bytes,
+    )
+    scored = [score_table(model, table, target, reading) for model in chosen]
+    first = scored[0]
+    for note in dict.fromkeys(note for entry in scored for note in entry.notes):
+        if notify is not None:
+            notify(note)
+    for other in scored[1:]:
+        if not np.array_equal(other.target.is_positive, first.target.is_positive):
+            raise DataError(
+                f"models must have one positive class; got {first.target.positive!r} and {other.target.positive!r}"
+            )
+    names = _distinct([entry.fitted.name for entry in scored])
+    facts = first.fitted.facts
+    page = render(
+        [_model(entry, name) for entry, name in zip(scored, names, strict=True)],
+        TestData(
+            Path(table).name if isinstance(table, str | Path) else "the table",
+            first.target.is_positive,
+            first.target.positive,
+            (facts["min_fpr"], facts["max_fpr"]),
+            _columns(first),
+            facts["seed"],
+            negative_label=facts["negative"],
+            min_tpr=facts.get("min_tpr", 0.0),
+            segment_column=segment,
+            segments=[] if segment is None else segments_of(first.X, segment),
+            changes=_changes(first),
+            groups=usable_groups(first.groups, first.target.is_positive)[0],
+        ),
+    )
+    write_file(out, page.encode())
+
+
+def _changes(entry: Scored) -> list[Change] | None:
+    """Return the columns whose share of missing values or unknown categories differs from training."""
+    facts = entry.fitted.facts
+    if facts.get("shares") is None:
+        return None
+    shares = Shares(known_levels(entry.fitted.model, facts["features"])).add(entry.X)
+    return [
+        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
+        for kind, name, then, now in shares.moved(facts["shares"])
+    ]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def _model(entry: Scored, name: str) -> ReportModel:
+    about = entry.fitted.facts
+    facts = [
+        ("fitted", about["fitted"]),
+        ("model", about["model"] if about["model"] == entry.fitted.family else f"auto: {entry.fitted.family}"),
+        *([("families", family_text(about["families"]))] if about.get("families") else []),
+        ("measure", about["measure"]),
+        ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
+        ("tuning", tuning_text(about["tuning"])),
+        ("limit", _limit_text(about)),
+        ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
+        ("seed", str(about["seed"])),
+        *((package, version) for package, version in about["versions"].items()),
+    ]
+    pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
+    features, feature_value = _top_features(entry, pipeline)
+    return ReportModel(
+        name,
+        type(pipeline.named_steps["model"]).__name__,
+        entry.scores,
+        entry.predicted,
+        features,
+        facts,
+        about["max_fpr"] if about["max_fpr"] < 1 else None,
+        feature_value,
+        probabilities(about, entry.scores) if about.get("calibration") else None,
+        min_tpr=about.get("min_tpr") or None,
+    )
+
+
+def _limit_text(about: dict[str, Any]) -> str:
+    limits = [f"TPR >= {100 * about['min_tpr']:g} %"] if about.get("min_tpr") else []
+    limits += [f"FPR <= {100 * about['max_fpr']:g} %"] if about["max_fpr"] < 1 else []
+    return ", ".join(limits) or "none"
+
+
+def segments_of(X: Any, column: str) -> list[Segment]:
+    """Return the parts of a table by the values of a column, the most frequent first.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Rows.
+    column : str
+        Name of a column. Columns of numbers with many values are divided at their quartiles.
+
+    Returns
+    -------
+    list of Segment
+        At most twelve segments with values, and one for missing values; rarer values form the last one.
+    """
+    import pandas as pd
+
+    if not hasattr(X, "columns") or column not in X.columns:
+        known = ", ".join(map(str, X.columns[:10])) if hasattr(X, "columns") else "no columns"
+        raise DataError(
+            Message(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
+        )
+    values = X[column]
+    if pd.api.types.is_numeric_dtype(values) and values.nunique() > MAX_SEGMENTS:
+        values = pd.qcut(values, 4, duplicates="drop")
+    names = values.astype(str).to_numpy(dtype=object)
+    missing = values.isna().to_numpy()
+    counts = pd.Series(names[~missing]).value_counts()
+    kept = list(counts.index[:MAX_SEGMENTS])
+    if isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
+        kept = [str(level) for level in values.cat.categories if str(level) in set(kept)]
+    found = [Segment(name, (names == name) & ~missing) for name in kept]
+    rare = ~missing & ~np.isin(names, kept)
+    if rare.any():
+        found.append(Segment(f"{counts.size - len(kept)} other values", rare))
+    return found + ([Segment("missing", missing)] if missing.any() else [])
+
+
+def _top_features(entry: Scored, pipeline: Any) -> tuple[list[Feature], str]:
+    """Return the most important features of a model, and what their values are.
+
+    They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
+    weights of linear models without columns, or with too many.
+    """
+    classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
+    linear = hasattr(classifier, "coef_")
+    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= MAX_COLUMNS:
+        directed = entry.fitted.family != "additive"
+        return _largest(_contributions(pipeline, entry, directed)), SPREAD
+    if linear:
+        weights = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive))
+        return _largest(_named(table, weights)), WEIGHT
+    if hasattr(classifier, "feature_importances_"):
+        return _largest([Feature(f.name, f.value) for f in _named(table, classifier.feature_importances_)]), GAIN
+    return [], WEIGHT
+
+
+def _named(table: Any, values: Array) -> list[Feature]:
+    """Return the values of the features that enter the classifier, with their names and signs."""
+    if hasattr(table, "transformers_"):
+        names = [name.partition("__")[2] for name in table.get_feature_names_out()]
+    else:
+        names = [f"feature {i + 1}" for i in range(values.size)]
+    return [
+        Feature(name, float(value), int(np.sign(value))) for name, value in zip(names, values.tolist(), strict=True)
+    ]
+
+
+def _largest(features: list[Feature]) -> list[Feature]:
+    return sorted(features, key=lambda feature: -abs(feature.value))[:N_FEATURES]
+
+
+def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature]:
+    """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
+
+    The score with one column set to a constant differs from the score by the contribution of that column. With
+    ``directed``, numeric columns have the sign of their effect.
+    """
+    X = entry.X.head(N_ROWS)
+    sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
+    scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
+    kinds, found = entry.fitted.facts["features"], []
+    for name in X.columns:
+        without = X.assign(**{name: X[name].iloc[first].to_numpy()})
+        part = sign * (scores - pipeline.decision_function(without))
+        direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
+        found.append(Feature(name, float(np.std(part)), direction))
+    return found
+
+
+def _direction(values: Array, part: Array) -> int:
+    """Return 1 or -1 if a contribution rises or falls with the values, 0 if there is none."""
+    known = np.isfinite(values)
+    if not known.any() or np.ptp(part[known]) == 0:
+        return 0
+    return int(np.sign(np.dot(values[known] - values[known].mean(), part[known] - part[known].mean())))
+
+
+def _columns(entry: Scored) -> list[tuple[str, str, float]]:
+    features = entry.fitted.facts["features"]
+    if features is None:
+        return []
+    return [(name, kind, float(entry.X[name].isna().mean())) for name, kind in features.items()]

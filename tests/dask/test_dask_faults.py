@@ -1,0 +1,382 @@
+"""Fits on a cluster that loses workers, its driver, or data: the same result, or a clear error, and never a hang."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402  # after the check that dask is there
+
+from rocmax import PSAMClassifier  # noqa: E402
+from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier, partial_fit, roc_auc_score  # noqa: E402
+from rocmax.dask import cluster as shards_module  # noqa: E402
+from rocmax.dask.cluster import (  # noqa: E402
+    Cluster,
+    DaskShards,
+    moves,
+)
+from rocmax.data import DataError  # noqa: E402
+from rocmax.tables import fit_table  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
+
+TIGHT = {"max_fpr": 0.2, "loss": "tight", "C": 10.0, "tol": 1e-4}
+
+
+def shards_on_worker():
+    """Return the number of shards in the process of a worker."""
+    from rocmax.dask.cluster import _SHARDS
+
+    return len(_SHARDS)
+
+
+def wait_until_released(client):
+    """Fail if the workers keep shards for a minute."""
+    deadline = time.monotonic() + 60
+    while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(client.run(shards_on_worker).values())
+
+
+def kill_one(cluster, delay=0.0):
+    """Kill a worker process after some time; its nanny starts another one."""
+
+    def kill():
+        time.sleep(delay)
+        # A nanny does not replace a worker that is killed while it starts.
+        processes = [nanny.process for nanny in list(cluster.workers.values()) if nanny.process is not None]
+        running = [process.pid for process in processes if process.status.name == "running"]
+        with contextlib.suppress(ProcessLookupError, IndexError, TypeError):
+            os.kill(running[-1], signal.SIGKILL)
+
+    if delay:
+        threading.Thread(target=kill).start()
+    else:
+        kill()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DaskAUCClassifier(C=10.0, tol=1e-4), DaskPartialAUCClassifier(**TIGHT), DaskPartialAUCClassifier(max_fpr=0.2)],
+    ids=["auc", "tight", "auto"],
+)
+def test_three_lost_workers_do_not_change_the_result(cluster, client, files, monkeypatch, model):
+    expected = clone(model).fit(*files)
+    run, kills = DaskShards.run, {3: 0.0, 8: 0.001, 14: 0.004}
+
+    def losing(self, *request):
+        if self.rounds in kills:
+            kill_one(cluster, kills.pop(self.rounds))
+        return run(self, *request)
+
+    monkeypatch.setattr(DaskShards, "run", losing)
+    found = clone(model).fit(*files)
+    assert not kills
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6, atol=1e-9)
+    assert found.n_rounds_ == expected.n_rounds_
+
+
+def test_a_worker_lost_while_partitions_are_loaded(cluster, client, slow_rows):
+    expected = DaskAUCClassifier().fit(*slow_rows).objective_
+    kill_one(cluster, 0.5)
+    assert DaskAUCClassifier().fit(*slow_rows).objective_ == pytest.approx(expected, rel=1e-9)
+
+
+def test_partitions_move_to_a_worker_that_arrives(client, files, monkeypatch):
+    expected = DaskAUCClassifier(C=10.0, client=client).fit(*files)
+    monkeypatch.setattr(shards_module, "_REBALANCE", 0.0)
+    seen, run = [], DaskShards.run
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as growing,
+    ):
+
+        def watched(self, *request):
+            if self.rounds == 3:
+                cluster.scale(2)
+                growing.wait_for_workers(2, timeout=60)
+            answers = run(self, *request)
+            seen.append(sorted(len(placed.numbers) for placed in self._shards.values()))
+            return answers
+
+        monkeypatch.setattr(DaskShards, "run", watched)
+        found = DaskAUCClassifier(C=10.0, client=growing).fit(*files)
+    assert seen[0] == [5]
+    assert seen[-1] == [2, 3]
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
+def test_moves_of_partitions():
+    assert moves({"a": [0, 1, 2], "b": [3, 4]}) == []
+    assert moves({"a": [0, 1, 2, 3, 4], "b": []}) == [("a", "b", 4), ("a", "b", 3)]
+    held = {"a": list(range(9)), "b": [9], "c": [], "d": [10, 11]}
+    moves(held)
+    assert sorted(map(len, held.values())) == [3, 3, 3, 3]
+    assert sorted(number for numbers in held.values() for number in numbers) == list(range(12))
+    nearly = {"a": list(range(10)), "b": list(range(10, 16))}
+    assert moves(nearly) == []
+
+
+def test_rows_are_released_after_a_fit(client, files):
+    DaskAUCClassifier().fit(*files)
+    wait_until_released(client)
+
+
+def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch):
+    run = DaskShards.run
+
+    def failing(self, recipes, drop, method, *args):
+        return run(self, recipes, drop, "no_such_request" if self.rounds == 4 else method, *args)
+
+    monkeypatch.setattr(DaskShards, "run", failing)
+    with pytest.raises(AttributeError, match="no_such_request") as caught:
+        DaskAUCClassifier().fit(*files)
+    assert "The worker is tcp://" in "".join(caught.value.__notes__)
+    wait_until_released(client)
+
+
+DRIVER = """
+import os, pickle, signal, sys
+from distributed import Client
+from rocmax.dask.cluster import DaskShards
+address, stop, given = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+run = DaskShards.run
+def stopping(self, *request):
+    if self.rounds == stop:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(self, *request)
+DaskShards.run = stopping
+with open(given, "rb") as file:
+    model, X, y = pickle.load(file)
+client = Client(address)
+model.fit(X, y)
+"""
+
+
+def test_a_killed_driver_continues_from_its_checkpoint(client, cluster, rows, files, tmp_path):
+    pickle = pytest.importorskip("cloudpickle")
+    model = DaskPartialAUCClassifier(**TIGHT, checkpoint=tmp_path / "fit.npz")
+    uninterrupted = clone(model).fit(*files)
+    given = tmp_path / "given"
+    given.write_bytes(pickle.dumps((model, *files)))
+    command = [sys.executable, "-c", DRIVER, cluster.scheduler_address, "22", str(given)]
+    ended = subprocess.run(command, timeout=120, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "fit.npz").exists()
+    with pytest.raises(ValueError, match="checkpoint must be of the same data and parameters"):
+        clone(model).set_params(C=5.0).fit(*files)
+    X, y = rows
+    others = (X + 1e-3 * np.arange(6), y), (X, np.roll(y, 1))
+    for other in others:
+        collections = da.from_array(other[0], chunks=(3000, 6)), da.from_array(other[1], chunks=3000)
+        with pytest.raises(ValueError, match="checkpoint must be of the same data and parameters"):
+            clone(model).fit(*collections)
+    resumed = clone(model).fit(*files)
+    assert resumed.objective_ == pytest.approx(uninterrupted.objective_, rel=2e-4)
+    assert resumed.n_iter_ < uninterrupted.n_iter_
+    assert not (tmp_path / "fit.npz").exists()
+    # The workers have dropped the rows of the killed driver.
+    wait_until_released(client)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "stop"),
+    [
+        ({"max_fpr": 0.2}, 12),
+        ({"max_fpr": 0.2}, 30),
+        ({"max_fpr": 0.2}, 50),
+        ({"min_fpr": 0.05, "max_fpr": 0.3, "loss": "hinge", "C": 10.0}, 30),
+        ({"max_fpr": 0.2, "loss": "structural", "constraint": "l1", "radius": 1.0}, 15),
+        ({"max_fpr": 0.3, "loss": "ramp"}, 26),
+    ],
+    ids=["auto, logistic", "auto, full AUC", "auto, descent", "cccp", "constraint", "ramp"],
+)
+def test_a_checkpoint_of_every_loss(client, files, tmp_path, monkeypatch, parameters, stop):
+    path = tmp_path / "fit.npz"
+    model = DaskPartialAUCClassifier(**parameters, checkpoint=path)
+    uninterrupted = clone(model).fit(*files)
+    assert uninterrupted.n_rounds_ > stop
+    run = DaskShards.run
+
+    def interrupted(self, *request):
+        if self.rounds == stop:
+            raise KeyboardInterrupt
+        return run(self, *request)
+
+    monkeypatch.setattr(DaskShards, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clone(model).fit(*files)
+    monkeypatch.setattr(DaskShards, "run", run)
+    assert path.exists()
+    resumed = clone(model).fit(*files)
+    assert resumed.objective_ == pytest.approx(uninterrupted.objective_, rel=2e-3)
+    assert resumed.n_rounds_ < uninterrupted.n_rounds_
+
+
+def test_a_checkpoint_must_be_one(client, files, tmp_path):
+    path = tmp_path / "fit.npz"
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="checkpoint must be a file written by a fit"):
+        DaskAUCClassifier(checkpoint=path).fit(*files)
+    with pytest.raises(OSError, match="directory"):
+        DaskAUCClassifier(checkpoint=tmp_path).fit(*files)
+
+
+def test_data_that_cannot_be_read_again_are_announced(cluster, client, rows, recwarn, monkeypatch):
+    X, y = rows
+    persisted = [array.persist() for array in (da.from_array(X, chunks=(2000, 6)), da.from_array(y, chunks=2000))]
+    distributed.wait(persisted)
+    DaskAUCClassifier().fit(*persisted)
+    assert not [warning for warning in recwarn if "read again" in str(warning.message)]
+    held = client.scatter([X[:3000], X[3000:]])
+    scattered = da.concatenate([da.from_delayed(dask.delayed(part), (3000, 6), float) for part in held])
+    run = DaskShards.run
+
+    def losing(self, *request):
+        if self.rounds == 3:
+            for nanny in cluster.workers.values():
+                os.kill(nanny.pid, signal.SIGKILL)
+        return run(self, *request)
+
+    monkeypatch.setattr(DaskShards, "run", losing)
+    with pytest.warns(UserWarning, match="cannot be read again"), pytest.raises(DataError, match=r"partition \d"):
+        DaskAUCClassifier(timeout=20).fit(scattered, da.from_array(y, chunks=3000))
+
+
+def test_no_worker_is_an_error_after_the_timeout(files):
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+    ):
+        with pytest.raises(RuntimeError, match=r"the cluster must have at least one worker; got none for 0.5 s"):
+            DaskAUCClassifier(client=empty, timeout=0.5).fit(*files)
+        cluster.scale(1)
+        empty.wait_for_workers(1, timeout=60)
+        run = DaskShards.run
+
+        def losing(self, *request):
+            if self.rounds == 3:
+                cluster.scale(0)
+            return run(self, *request)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DaskShards, "run", losing)
+            with pytest.raises(RuntimeError, match=r"the cluster must have at least one worker; got none for 0.5 s"):
+                DaskAUCClassifier(client=empty, timeout=0.5).fit(*files)
+
+
+def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr("rocmax.tables.on_cluster._TIMEOUT", 0.5)
+    pandas.DataFrame({"a": [0.0, 1.0], "y": [0, 1]}).to_parquet(tmp_path / "a.parquet")
+    X, y = files
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+        dask.config.set(scheduler=empty),
+    ):
+        calls = (
+            lambda: roc_auc_score(y, X[:, 0], timeout=0.5),
+            lambda: partial_fit(PSAMClassifier(), X, y, [False, True], timeout=0.5),
+            lambda: fit_table(tmp_path / "a.parquet", target="y", model="linear", tune=False, dask=empty),
+        )
+        for call in calls:
+            with pytest.raises(RuntimeError, match=r"at least one worker; got none for 0.5 s. Start workers") as caught:
+                call()
+            assert "checkpoint" not in str(caught.value)
+
+
+def test_workers_that_are_lost_or_paused_during_a_measure(files, monkeypatch):
+    X, y = files
+    options = {"n_workers": 1, "processes": False, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        dask.config.set(scheduler=client),
+    ):
+        client.run(pause)
+        with pytest.raises(RuntimeError, match="workers must run the tasks; got no worker with a running task for 1 s"):
+            roc_auc_score(y, X[:, 0], timeout=1)
+        gather = Cluster.gather
+
+        def losing(self, futures):
+            cluster.scale(0)
+            return gather(self, futures)
+
+        monkeypatch.setattr(Cluster, "gather", losing)
+        with pytest.raises(RuntimeError, match=r"the cluster must have at least one worker; got none for 0.5 s"):
+            roc_auc_score(y, X[:, 0], timeout=0.5)
+
+
+def pause(dask_worker):
+    dask_worker.status = distributed.core.Status.paused
+
+
+def test_paused_workers_are_an_error(files):
+    # Without a limit, the worker does not check its memory and stays paused.
+    options = {"n_workers": 1, "processes": False, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(**options, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        client.run(pause)
+        with pytest.raises(RuntimeError, match="workers must load the partitions; got no worker with a running task"):
+            DaskAUCClassifier(client=client, timeout=1).fit(*files)
+
+
+def test_a_lost_scheduler_is_an_error(files):
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        run = DaskShards.run
+
+        def losing(self, *request):
+            if self.rounds == 3:
+                client.loop.add_callback(cluster.scheduler.close)
+                time.sleep(0.5)
+            return run(self, *request)
+
+        patch.setattr(DaskShards, "run", losing)
+        with pytest.raises(RuntimeError, match="the scheduler must be reachable"):
+            DaskAUCClassifier(client=client, timeout=5).fit(*files)
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_a_partition_with_other_values_after_a_lost_worker_is_named(cluster, client, rows, tmp_path, monkeypatch, name):
+    load, collections = dask.delayed(np.load), []
+    for letter, array in zip("Xy", rows, strict=True):
+        parts = []
+        for i, part in enumerate(np.array_split(array, 4)):
+            np.save(tmp_path / f"{letter}{i}.npy", part)
+            path = str(tmp_path / f"{letter}{i}.npy")
+            parts.append(da.from_delayed(load(path), (np.nan, *array.shape[1:]), array.dtype))
+        collections.append(da.concatenate(parts, allow_unknown_chunksizes=True))
+    run = DaskShards.run
+
+    def losing(self, *request):
+        if self.rounds == 3:
+            for i in range(4):
+                path = tmp_path / f"{name}{i}.npy"
+                np.save(path, np.load(path)[::-1])
+            kill_one(cluster)
+        return run(self, *request)
+
+    monkeypatch.setattr(DaskShards, "run", losing)
+    with pytest.raises(DataError, match=r"partition \d must have the same values whenever it is read; got other ones"):
+        DaskAUCClassifier(C=10.0).fit(*collections)
+    wait_until_released(client)

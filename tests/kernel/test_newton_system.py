@@ -1,0 +1,114 @@
+"""Newton systems on a part of the Gram matrix: against dense algebra on the whole."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from rocmax.kernel.maps import Kernel
+from rocmax.kernel.qp import GramNewton, GramSystem, SortedPairs
+
+
+def system(seed, n=120, n_moving=40, strength=1.0):
+    """A Gram matrix, a slope on some rows as a matrix of all of them, those rows, and a right side."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    gram = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    rows = np.sort(rng.permutation(n)[:n_moving])
+    factor = rng.standard_normal((n_moving, n_moving))
+    slope = np.zeros((n, n))
+    slope[np.ix_(rows, rows)] = strength * factor @ factor.T / n_moving
+    return gram, slope, rows, rng.standard_normal(n)
+
+
+def on_rows(slope, rows):
+    block = slope[np.ix_(rows, rows)]
+    return lambda v: v @ block
+
+
+@pytest.mark.parametrize("n_moving", [0, 1, 40, 71, 72, 73, 120])
+def test_elimination_solves_the_whole_system(n_moving, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp._CG_RTOL", 0.0)
+    gram, slope, moving, right = system(0, n_moving=n_moving)
+    solver = GramSystem(gram)
+    rows = solver.cover(moving)
+    assert rows.size == (n_moving if n_moving <= 72 else 120)
+    found, scores = solver.solve(on_rows(slope, rows), right, gram @ right)
+    np.testing.assert_allclose(found, np.linalg.solve(np.eye(120) + slope @ gram, right), atol=1e-9)
+    np.testing.assert_allclose(scores, gram @ found, atol=1e-9)
+
+
+@pytest.mark.parametrize("strength", [0.1, 10.0, 1e4])
+@pytest.mark.parametrize("steps", [1, 3, 200])
+def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, monkeypatch):
+    for name, value in (("_MAX_DENSE", 0), ("_CG_STEPS", steps), ("_CG_RTOL", 1e-6)):
+        monkeypatch.setattr(f"rocmax.kernel.qp.{name}", value)
+    gram, slope, moving, right = system(1, strength=strength)
+    found = {}
+    for name, rows in (("part", moving), ("whole", np.arange(120))):
+        solver = GramSystem(gram)
+        held = solver.cover(rows)
+        found[name], scores = solver.solve(on_rows(slope, held), right, gram @ right)
+        np.testing.assert_allclose(scores, gram @ found[name], atol=1e-8)
+        # Every iterate goes downhill, however early the steps end.
+        assert right @ scores > 0
+    # Rounding adds up over many steps; few ones agree to the last digits.
+    np.testing.assert_allclose(gram @ found["part"], gram @ found["whole"], atol=1e-9 if steps < 10 else 1e-4)
+
+
+@pytest.mark.parametrize("most", [0, 1600])
+def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp._MAX_DENSE", most)
+    gram, slope, moving, right = system(3)
+    solver = GramSystem(gram)
+    rows = solver.cover(moving)
+    for found in solver.solve(on_rows(slope, rows), 0 * right, 0 * right):
+        np.testing.assert_array_equal(found, np.zeros(120))
+
+
+def test_a_block_is_kept_while_it_holds_what_moves(monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp._CG_RTOL", 0.0)
+    gram, slope, _, right = system(2)
+    solver = GramSystem(gram)
+    first = np.arange(0, 50)
+    assert solver.cover(first) is first
+    assert solver.cover(np.arange(5, 48)) is first
+    small, missing = np.arange(5, 40), np.arange(30, 60)
+    assert solver.cover(small) is small
+    assert solver.cover(missing) is missing
+    slope[:] = 0.0
+    slope[np.ix_(missing, missing)] = np.eye(30)
+    found, _ = solver.solve(on_rows(slope, missing), right, gram @ right)
+    np.testing.assert_allclose(found, np.linalg.solve(np.eye(120) + slope @ gram, right), atol=1e-9)
+
+
+def test_following_the_multipliers_needs_few_steps(monkeypatch):
+    X, y = make_classification(400, 15, n_informative=6, flip_y=0.0, weights=[0.8], random_state=1)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    gram = Kernel("rbf", 1 / 15, 3, 0.0).gram(X)
+    pairs, C = SortedPairs(y == 1), 10.0 / y.sum()
+    followed = GramNewton(1e-6).solve(gram, pairs, C)
+    shrink = lambda run, ratio: setattr(run, "width", run.width * ratio)  # noqa: E731
+    monkeypatch.setattr("rocmax.kernel.qp._PairNewton._follow", shrink)
+    unguided = GramNewton(1e-6).solve(gram, pairs, C)
+    assert followed.converged
+    assert followed.objective == pytest.approx(unguided.objective, rel=2e-6)
+    assert followed.n_iter < 0.5 * unguided.n_iter
+
+
+SETTINGS = {
+    "linear": {},
+    "poly": {"gamma": 0.2, "degree": 2, "coef0": 1.0},
+    "rbf": {"gamma": 0.2},
+    "sigmoid": {"gamma": 0.2, "coef0": 1.0},
+}
+
+
+@pytest.mark.parametrize("kernel", SETTINGS)
+@pytest.mark.parametrize("n", [3, 256, 257, 600])
+def test_gram_matrix_by_blocks_is_that_of_scikit_learn(kernel, n, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.maps.check_mercer", lambda gram, kernel: None)
+    X = np.random.default_rng(n).standard_normal((n, 3))
+    made = Kernel(kernel, 0.2, 2, 1.0).gram(X)
+    np.testing.assert_allclose(made, pairwise_kernels(X, metric=kernel, **SETTINGS[kernel]), atol=1e-13)
+    np.testing.assert_array_equal(made[:256, 256:], made[256:, :256].T)

@@ -1,0 +1,120 @@
+"""The cross-validated default: its rule of choice, its folds, and what it keeps."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax.linear.select import close_to_best
+from rocmax.metrics import partial_auc_score
+
+
+def sample(seed=0, n=600, d=4):
+    """Positives in two groups, one of which lies where the negatives have a long tail."""
+    rng = np.random.default_rng(seed)
+    y = (np.arange(n) % 5 == 0).astype(int)
+    X = rng.standard_normal((n, d))
+    X[:, 0] += 1.2 * y
+    X[:, 1] += np.where((y == 0) & (rng.random(n) < 0.1), 3.0, 0.0)
+    return X, y
+
+
+def test_candidates_within_one_standard_error_of_the_best_are_kept():
+    low, best, middle = np.zeros(10), np.ones(10), np.full(10, 0.5)
+    assert close_to_best(np.column_stack([low, best, middle])).tolist() == [1]
+    noise = np.resize([3.0, -2.9], 10)
+    assert close_to_best(np.column_stack([low, low + 0.05 + noise])).tolist() == [0, 1]
+    assert close_to_best(np.column_stack([low, best + 0.01 * noise])).tolist() == [1]
+
+
+def test_the_error_is_that_of_the_paired_difference():
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=(10, 1))  # folds differ a lot, models hardly
+    assert close_to_best(level + np.array([[0.0, 0.1, 0.1]])).tolist() == [1, 2]
+
+
+def test_a_single_fold_keeps_only_the_best():
+    assert close_to_best(np.array([[0.1, 0.3, 0.2]])).tolist() == [1]
+    X, y = sample()
+    cv = StratifiedShuffleSplit(1, test_size=0.3, random_state=0)
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=cv).fit(X, y)
+    assert model.averaged_Cs_.tolist() == [model.C_]
+
+
+def test_what_is_kept_agrees_with_the_scores():
+    X, y = sample()
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[0.5, 1.0], cv=folds).fit(X, y)
+    assert model.Cs_.tolist() == [0.0, 0.5, 1.0]
+    assert model.scores_.shape == (3, 3)
+    assert max(model.start_scores_, key=model.start_scores_.get) in model.starts_
+    assert model.Cs_[model.scores_.mean(axis=0).argmax()] == model.C_
+    assert model.averaged_Cs_[-1] == model.C_
+    assert set(model.averaged_Cs_) <= set(model.Cs_)
+
+
+def test_starts_are_those_models_on_standardised_rows():
+    X, y = sample()
+    X *= [1.0, 10.0, 0.1, 3.0]
+    train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=[(train, test)]).fit(X, y)
+    rivals = {
+        "logistic, C=0.1": LogisticRegression(C=0.1),
+        "balanced, C=1": LogisticRegression(C=1.0, class_weight="balanced"),
+        "svc, C=0.01": LinearSVC(C=0.01, dual=False),
+        "auc, C=100": AUCClassifier(C=100.0),
+    }
+    for spec, rival in rivals.items():
+        pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])
+        score = partial_auc_score(y[test], pipeline.decision_function(X[test]), max_fpr=0.2)
+        assert model.start_scores_[spec] == pytest.approx(score, abs=5e-3), spec
+
+
+def test_the_model_is_the_mean_of_the_folds_and_not_far_from_a_plain_fit():
+    X, y = sample()
+    model = PartialAUCClassifierCV(max_fpr=0.2, random_state=0).fit(X, y)
+    plain = PartialAUCClassifier(max_fpr=0.2, C=max(model.C_, 1e-9)).fit(X, y)
+    correlation = np.corrcoef(model.decision_function(X), plain.decision_function(X))[0, 1]
+    assert correlation > 0.95
+    assert model.score(X, y) > 0.9 * plain.score(X, y)
+    assert (model.predict(X[y == 0]) == 1).mean() <= 0.2
+
+
+def test_a_seed_repeats_the_fit_and_jobs_do_not_change_it():
+    X, y = sample(n=300)
+    one, two = (
+        PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0, 10.0], random_state=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_given_splits_count_rows_of_weight_zero():
+    X, y = sample(n=200)
+    weight = np.ones(200)
+    weight[::7] = 0.0
+    kept = np.flatnonzero(weight)
+    folds = list(StratifiedKFold(2).split(X, y))
+    place = np.full(200, -1)
+    place[kept] = np.arange(kept.size)
+    same = [tuple(place[part][place[part] >= 0] for part in fold) for fold in folds]
+    one = PartialAUCClassifierCV(max_fpr=0.3, Cs=[1.0], cv=folds).fit(X, y, weight)
+    two = PartialAUCClassifierCV(max_fpr=0.3, Cs=[1.0], cv=same).fit(X[kept], y[kept])
+    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("values", [[], [1.0, -1.0], [[1.0]], ["a"], 3.0])
+def test_bad_strengths_are_refused(values):
+    X, y = sample(n=60)
+    with pytest.raises(ValueError, match="Cs must be"):
+        PartialAUCClassifierCV(Cs=values).fit(X, y)
+
+
+def test_one_row_of_a_class_cannot_be_cross_validated():
+    X, _ = sample(n=60)
+    with pytest.raises(ValueError, match="each class must have at least two rows for cross-validation; got 1"):
+        PartialAUCClassifierCV().fit(X[4:10], (np.arange(6) == 0).astype(int))
