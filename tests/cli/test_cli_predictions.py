@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
+from rocmax._calibration import fit_calibration
 from rocmax.cli.app import app
 from rocmax.tables import ParameterError, evaluate, fit_table, predict
-from rocmax.tables.predict import fit_calibration, probabilities
+from rocmax.tables.predict import probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 

@@ -229,7 +229,7 @@ def test_too_few_rows_to_compare():
     model = fit_table(table, target="label", group="who", test_size=0.5)
     assert model.family == "linear"
     assert model.facts["families"] is None
-    assert model.notes[-1] == "not tuned: one class has too few rows or groups for cross-validation"
+    assert "not tuned: one class has too few rows or groups for cross-validation" in model.notes
 
 
 @pytest.mark.slow
