@@ -118,14 +118,27 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     check_output(path)
     if is_special(path):
-        with _direct(path) as file:
+        number = _descriptor(path)
+        if number == 1 and sys.stdout is not None:
+            sys.stdout.flush()
+        with _writer(path, path if number is None else os.dup(number), "w") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
     remove_stale(target.parent)
+    old = _found(target)
+    # A new file follows the umask, which files of tempfile do not; the replacement of a private file is always private.
+    mode = 0o666 if old is None else 0o600
     with _part_beside(target) as part:
-        with _create(part, target, path) as file:
+        with _writer(path, part, "x", lambda name, flags: os.open(name, flags, mode)) as file:
+            if sys.platform != "win32":
+                with suppress(OSError):  # some file systems do not support locks
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if old is not None:
+                _keep_rights(part, old)
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         check_stopped()
         part.replace(target)
 
@@ -138,7 +151,7 @@ def write_file(path: str | Path, content: bytes) -> None:
 
 def append_line(path: str | Path, line: str) -> None:
     """Append a line to a file, which is created if necessary; after an incomplete line, start a new one."""
-    with _Raw(path, "a+", Path(path)) as file:
+    with _naming(path), open(path, "a+b") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
         start = "" if file.read() in (b"", b"\n") else "\n"
         file.write(f"{start}{line}\n".encode())
@@ -169,32 +182,30 @@ def remove_stale(folder: Path) -> None:
     """Remove the temporary files of killed processes from a folder."""
     if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
         return
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
-    for name in names:
-        pid = int(cast(re.Match[str], _PART.fullmatch(name))[1])
-        if not _lives(pid) and not _locked(folder / name):
-            (folder / name).unlink(missing_ok=True)
+    for path in list(folder.glob(".rocmax-*.part")):
+        found = _PART.fullmatch(path.name)
+        if found and not _lives(int(found[1])) and not _locked(path):
+            path.unlink(missing_ok=True)
 
 
-class _Raw(io.FileIO):
-    """File whose errors contain the path of the output."""
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Add the path of the output to errors of the operating system that name no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
-    def __init__(self, file: Any, mode: str, path: Path, opener: Any = None) -> None:
-        self.path = path
-        super().__init__(file, mode, opener=opener)
 
-    def write(self, content: Any, /) -> int:
-        with self.named():
-            return cast(int, super().write(content))
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Add the path of the output to operating-system errors."""
-        try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from None
+@contextmanager
+def _writer(path: Path, file: Path | int, mode: str, opener: Any = None) -> Iterator[BinaryIO]:
+    """Open a file or descriptor for writing to an output; after an error, what is still in the buffer is discarded."""
+    with _naming(path), io.FileIO(file, mode, opener=opener) as raw:
+        buffered = io.BufferedWriter(raw, _BUFFER)
+        yield cast(BinaryIO, buffered)
+        buffered.flush()
 
 
 def _found(path: Path) -> os.stat_result | None:
@@ -247,25 +258,6 @@ def _part_beside(target: Path) -> Iterator[Path]:
         _parts.discard(part)
 
 
-@contextmanager
-def _create(part: Path, target: Path, path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file with the permissions of the file to replace, locked to mark it as in use."""
-    old = _found(target)
-    # A new file follows the umask; a replacement of a private file is never readable by others.
-    mode = 0o666 if old is None else 0o600
-    raw = _Raw(part, "x", path, opener=lambda name, flags: os.open(name, flags, mode))
-    with _buffered(raw) as file:
-        if sys.platform != "win32":
-            with suppress(OSError):  # some file systems do not support locks
-                fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if old is not None:
-            _keep_rights(part, old)
-        yield file
-        file.flush()
-        with raw.named():
-            os.fsync(raw.fileno())
-
-
 def _keep_rights(part: Path, old: os.stat_result) -> None:
     mode = stat.S_IMODE(old.st_mode)
     new = part.stat()
@@ -277,26 +269,6 @@ def _keep_rights(part: Path, old: os.stat_result) -> None:
             if part.stat().st_gid != old.st_gid:  # another group gets the permissions of others
                 mode = (mode & ~0o070) | ((mode & 0o007) << 3)
     part.chmod(mode)
-
-
-@contextmanager
-def _direct(path: Path) -> Iterator[BinaryIO]:
-    number = _descriptor(path)
-    if number == 1 and sys.stdout is not None:
-        sys.stdout.flush()
-    with _buffered(_Raw(path if number is None else os.dup(number), "w", path)) as file:
-        yield file
-
-
-@contextmanager
-def _buffered(raw: _Raw) -> Iterator[BinaryIO]:
-    """Yield a buffered writer of a file; after an error, the buffer is discarded."""
-    file = io.BufferedWriter(raw, _BUFFER)
-    try:
-        yield cast(BinaryIO, file)
-        file.flush()
-    finally:
-        raw.close()
 
 
 def _lives(pid: int) -> bool:
@@ -337,21 +309,28 @@ def run(program: Callable[[], int]) -> NoReturn:
         Function that returns the exit code.
     """
     _open_closed_streams()
-    _catch_signals()
+    for number in _signals():
+        # Keep ignored signals ignored, as for nohup and background jobs.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
     code: int | str | None
     try:
         code = program()
         check_stopped()
-        sys.exit(code)
-    except BrokenPipeError:
-        _drop_stdout()
-        code = BROKEN_PIPE
-    except OSError as error:
-        if error.errno not in STREAM_ERRORS:
-            raise
-        code = _report_stdout_error(error)
     except SystemExit as stop:
-        code = _exit_code(stop)
+        # The command-line parser converts a broken pipe to SystemExit.
+        code = BROKEN_PIPE if isinstance(stop.__context__, BrokenPipeError) else stop.code
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.errno not in STREAM_ERRORS:
+            raise
+        code = _stdout_failed(error)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        code = _stdout_failed(error, code)
+    if code == 128 + signal.SIGINT:
+        _write_stderr("Interrupted")
     sys.exit(code)
 
 
@@ -370,36 +349,6 @@ def _open_closed_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-
-
-def _catch_signals() -> None:
-    """Install handlers that remove incomplete files and exit with 128 plus the number of the signal."""
-    for number in _signals():
-        # Keep ignored signals ignored, as for nohup and background jobs.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
-
-
-def _exit_code(stop: SystemExit) -> int | str | None:
-    """Flush standard output and return the exit code."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_stdout()
-        return BROKEN_PIPE
-    except OSError as error:
-        if stop.code == 0:
-            return _report_stdout_error(error)
-        _drop_stdout()
-        return stop.code
-    # The command-line parser converts a broken pipe to SystemExit.
-    if isinstance(stop.__context__, BrokenPipeError):
-        _drop_stdout()
-        return BROKEN_PIPE
-    if stop.code == 128 + signal.SIGINT:
-        _write_stderr("Interrupted")
-    return stop.code
 
 
 def _signals() -> list[int]:
@@ -421,8 +370,16 @@ def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
-def _report_stdout_error(error: OSError) -> int:
-    _drop_stdout()
+def _stdout_failed(error: OSError, code: int | str | None = None) -> int | str:
+    """Return the exit code after an error of standard output; it is reported unless the program failed before."""
+    # The null device keeps the interpreter from failing again at exit.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    if code:
+        return code
     _write_stderr(f"Error: {error_text(error)}")
     return 1
 
@@ -430,13 +387,6 @@ def _report_stdout_error(error: OSError) -> int:
 def _write_stderr(line: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")
-
-
-def _drop_stdout() -> None:
-    """Redirect standard output to the null device, so that the interpreter does not fail again at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
 
 
 # Limits on the decompressed size of files, so that a small file cannot fill the memory.
