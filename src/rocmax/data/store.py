@@ -1,6 +1,7 @@
 """Rows, labels and weights on disk, read in chunks by fits that need less memory than the data.
 
-A memory map counts towards a limit on the address space with its whole size; explicit reads do not.
+Files are read and written explicitly, not through memory maps. A map counts towards a limit on the address space with
+its whole size, and where a file was shortened or the disk is full, it ends the process with a bus error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
@@ -76,11 +78,9 @@ class DiskArray:
         """Open a .npy file."""
         try:
             # Only the header is read; the map is closed with the array.
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = open_memmap(path, mode="r")
         except (OSError, ValueError) as error:
             raise DataError(f"{path} must be a .npy file with numbers; got an error: {error}") from error
-        if not isinstance(array, np.memmap):
-            raise DataError(f"{path} must be a .npy file with one array; got an archive")
         found = cls.of_map(array)
         if found is None:
             order = "C" if array.flags.c_contiguous else "Fortran"
