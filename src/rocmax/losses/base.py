@@ -290,7 +290,6 @@ class Loss(ABC):
     has_curvature: ClassVar[bool] = False
 
     get_params = Parameters.get_params
-    with_params = Parameters.with_params
 
     @abstractmethod
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
