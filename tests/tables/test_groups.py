@@ -132,6 +132,7 @@ def test_a_report_of_a_classifier_takes_groups():
     table = customers(classes="pure")
     model = LogisticRegression().fit(table[["a", "b"]], table.label)
     page = rocmax.report(model, table[["a", "b"]], table.label, pos_label="fraud", groups=table.customer)
+    assert "1330 of class ok, in 400 groups, whose rows depend on each other." in page
     low, high = delong_interval(
         table.label == "fraud", -model.decision_function(table[["a", "b"]]), groups=table.customer
     )

@@ -51,6 +51,7 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
     return {
         "data": data,
         "negative_name": negative_name(data),
+        "n_groups": None if data.groups is None else np.unique(data.groups).size,
         "range_text": _range_text(data),
         "headline": headline(models, data),
         "roc_plots": [{**plot, "saved": _marks(axes, numbers)} for axes, plot in plots],
