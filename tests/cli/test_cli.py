@@ -211,6 +211,8 @@ def test_confidence_and_too_few_negatives(folder, fitted):
         "fit", folder / "train.csv", *FIT[:-4], "--max-fpr", "0.001", "--confidence", "0.95", "--out", out, code=1
     )
     assert "requires at least 2995 held-out negatives" in done.stderr
+    advice = "hold out a larger fraction (--test-size), increase --max-fpr or decrease --confidence"
+    assert advice in " ".join(done.stderr.split())
 
 
 def test_svmlight_in_and_out(folder):

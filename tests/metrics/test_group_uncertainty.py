@@ -98,7 +98,7 @@ def test_every_resample_has_both_classes():
     groups = np.repeat(np.arange(40), 3)
     y = (groups < 2).astype(int)
     y[0] = 0
-    with pytest.warns(UserWarning, match="a class has 2 independent groups; with fewer than 10"):
+    with pytest.warns(UserWarning, match="a class has 2 independent groups; at least 10 are needed"):
         low, high = metrics.bootstrap_interval(
             "partial_auc", y, rng.normal(size=120), groups=groups, max_fpr=0.5, n_resamples=300, random_state=0
         )

@@ -673,6 +673,7 @@ class RowStore:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Kind] | None = None,
         delimiter: str | None = None,
+        encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
         skip_unlabelled: bool = False,
@@ -698,6 +699,8 @@ class RowStore:
             "number" or "text" for columns whose type should not be inferred.
         delimiter : str, default=None
             Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        encoding : str, default=None
+            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
@@ -734,7 +737,7 @@ class RowStore:
             names: list[str] | None = None
             for path in paths:
                 before = file_stamp(path)
-                source = TableSource(path, delimiter=delimiter)
+                source = TableSource(path, delimiter=delimiter, encoding=encoding)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))

@@ -28,7 +28,7 @@ from rocmax.tables.read import (
     source_notes,
     table_source,
 )
-from rocmax.tables.tune import all_measured, positive_scores, usable_groups, window_measure, window_measure_names
+from rocmax.tables.tune import measured, positive_scores, usable_groups, window_measure, window_measure_names
 
 # Notes about results that the rows of a table cannot support.
 
@@ -449,13 +449,14 @@ def _evaluation(scored: Scored) -> Evaluation:
     names = _measure_names(facts)
     groups, notes = usable_groups(scored.groups, positive)
     notes += row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
+    measures, narrow = measured(names, facts, positive, scored.scores, groups)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
         rows={"positive": n_positive, "negative": n_negative},
-        measures=all_measured(names, facts, positive, scored.scores, groups),
+        measures=measures,
         threshold={
             "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
             "min_tpr": facts.get("min_tpr") or None,
@@ -467,7 +468,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=scored.notes + notes + corner_notes(positive, scored.scores, facts, "rows"),
+        notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, facts, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
     )
 

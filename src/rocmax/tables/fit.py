@@ -539,9 +539,10 @@ def evaluated(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     groups, found = usable_groups(_rows(training.groups, fitted.test), is_positive)
-    facts["held_out"] = measured(settings.measure, facts, is_positive, scores, groups)
+    by_name, narrow = measured([settings.measure], facts, is_positive, scores, groups)
+    facts["held_out"] = by_name[settings.measure]
     facts["at_threshold"] = rates_at_zero(is_positive, scores)
-    found += corner_notes(is_positive, scores, facts)
+    found += narrow + corner_notes(is_positive, scores, facts)
     found += chance_notes(facts["held_out"], facts["at_threshold"], facts, is_positive)
     for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
@@ -618,11 +619,11 @@ def check_enough(positive: Bools, settings: FitSettings, groups: Any = None) -> 
         floor = settings.min_tpr or None
         max_rate = settings.window[1] if floor is None else 1 - floor
         sizes = np.unique(groups[positive == (floor is not None)], return_counts=True)[1]
-        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor)
+        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor, share="test_size")
     elif settings.min_tpr > 0:
-        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr)
+        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr, share="test_size")
     else:
-        order_statistic(positive.size - n_positive, settings.window[1], delta)
+        order_statistic(positive.size - n_positive, settings.window[1], delta, share="test_size")
 
 
 def make_facts(training: Training, settings: FitSettings, target: str | None, fitted: Fitted) -> dict[str, Any]:

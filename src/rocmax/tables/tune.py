@@ -30,7 +30,7 @@ from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifier
 from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import METRICS
-from rocmax.metrics.uncertainty import estimate_with_delong
+from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.preprocess import (
     Levels,
     additive_preprocessing,
@@ -78,23 +78,23 @@ def usable_groups(groups: Any, positive: Any) -> tuple[Any, list[str]]:
     return None, [f"{' and '.join(few)}: the confidence intervals are for independent rows and can be too narrow"]
 
 
-def measured(name: str, about: dict[str, Any], positive: Any, scores: Any, groups: Any = None) -> dict[str, Any]:
-    """Return the value of a measure with its confidence interval."""
-    return all_measured([name], about, positive, scores, groups)[name]
-
-
-def all_measured(
+def measured(
     names: list[str], about: dict[str, Any], positive: Any, scores: Any, groups: Any = None
-) -> dict[str, dict[str, Any]]:
-    """Return the values of measures with their confidence intervals, by name; groups are independent, or rows."""
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the values of measures with their confidence intervals, by name, and notes about too narrow ones.
+
+    Groups are independent or, without groups, rows.
+    """
     window = about["min_fpr"], about["max_fpr"]
     measures = [window_measure(name, window, about.get("min_tpr", 0.0)) for name in names]
     options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": about["seed"], "groups": groups}
     found = estimate_with_delong([(measure, {}) for measure in measures], positive, scores, **options)
-    return {
-        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in LIMITS if key in measure.params}}
-        for measure, estimate in zip(measures, found, strict=True)
+    by_name = {
+        measure.name: {"value": each.value, "low": each.low, "high": each.high}
+        | {key: measure.params[key] for key in LIMITS if key in measure.params}
+        for measure, each in zip(measures, found, strict=True)
     }
+    return by_name, interval_notes((m.title, each.caution) for m, each in zip(measures, found, strict=True))
 
 
 # Models by name.
