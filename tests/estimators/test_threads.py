@@ -135,7 +135,7 @@ def test_an_error_restores_the_threads():
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_a_bad_number_of_threads_is_refused_before_the_table_is_read(function, threads):
     with pytest.raises(ParameterError, match="threads must be a positive integer, or None to follow the size"):
-        function("no such file.csv", target="label", threads=threads)
+        function("no such file.csv", target="label", running=Running(threads=threads))
 
 
 def test_the_command_line_waits_passively_unless_told_otherwise():
@@ -153,8 +153,8 @@ def test_the_command_line_waits_passively_unless_told_otherwise():
 def test_the_command_line_passes_the_number(monkeypatch, tmp_path, command, function):
     seen = []
 
-    def stop(*args, threads, **more):
-        seen.append(threads)
+    def stop(*args, running, **more):
+        seen.append(running.threads)
         raise ValueError("enough")
 
     monkeypatch.setattr(workflow, function, stop)

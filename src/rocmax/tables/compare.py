@@ -55,7 +55,7 @@ from rocmax.tables.options import (
     window_of,
 )
 from rocmax.tables.read import need_tables, read_training
-from rocmax.tables.tune import MODELS, TunedPipeline, check_table, families_for, need_package, window_measure
+from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model, window_measure
 
 # Hash of the content of an object: the same in every process, different if any part of the content differs.
 
@@ -669,7 +669,7 @@ def compare_models(
     shared["min_tpr"] = limits.min_tpr
     with using_threads(running.threads):
         found = compare(
-            {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
+            {name: tuned_model(name, **shared, tune=tune, seed=random_state) for name in names},
             training.X,
             training.target.labels,
             scoring=make_scorer(in_range, pos_label=side),

@@ -42,12 +42,13 @@ from rocmax.tables.read import Training, need_tables, read_training
 from rocmax.tables.tune import (
     MODELS,
     WHOLE,
-    TunedPipeline,
+    BestFamily,
     check_table,
     families_for,
     measured,
     need_package,
     positive_scores,
+    tuned_model,
     usable_groups,
 )
 from rocmax.thresholds import FPRThresholdClassifier, GroupEvidence, TPRThresholdClassifier, order_statistic
@@ -363,7 +364,7 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     train, test = split_rows(training, settings) if parts is None else parts
     check_enough(training.target.is_positive[test], settings, _rows(training.groups, test))
     start = perf_counter()
-    tuned = TunedPipeline(
+    tuned = tuned_model(
         settings.model,
         kinds=training.kinds,
         window=settings.window,
@@ -374,8 +375,9 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
         min_tpr=settings.min_tpr,
     )
     tuned.fit(_safe_indexing(training.X, train), labels[train], _rows(training.groups, train))
-    model = with_threshold(tuned.pipeline_, training, settings, test)
-    return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
+    best, families = (tuned.chosen_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned, None)
+    model = with_threshold(best.pipeline_, training, settings, test)
+    return Fitted(model, test, best.tuning_, perf_counter() - start, best.model, families)
 
 
 def with_threshold(pipeline: Any, training: Training, settings: FitSettings, test: Index) -> Any:
