@@ -150,12 +150,11 @@ DIFFERENT = {
         "choose_solver": "passed on",
     },
     ("rocmax.tables", "max_bytes"): {"load_model": "a model file"},
-    ("rocmax.tables", "measure"): {"compare_models": "explained there"},
     ("rocmax.tables", "model"): {"TableModel": "the estimator inside", "fit_table": "a name"},
     ("rocmax.tables", "models"): {"write_report": "fitted ones"},
     ("rocmax.tables", "out"): {"write_predictions": "a table, or an open file"},
     ("rocmax.tables", "path"): {"TableModel": "may be None"},
-    ("rocmax.tables", "progress"): {"fit_table": "stages", "write_predictions": "counts rows"},
+    ("rocmax.tables", "progress"): {"write_predictions": "counts rows"},
     ("rocmax.tables", "target"): {"evaluate": "known from the fit", "write_report": "known from the fit"},
     ("rocmax.tables", "tune"): {"compare_models": "several models"},
 }  # fmt: skip

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -50,6 +52,26 @@ def set_public_module(public: str, namespace: dict[str, Any], names: Iterable[st
 # Messages that name parameters: in Python as ``target=...``, on the command line as ``--target``.
 
 
+# What the parameters that the running function takes inside an object are written in, such as ``reading=Reading``.
+_holders: ContextVar[Mapping[str, str]] = ContextVar("holders", default=MappingProxyType({}))
+
+
+@contextmanager
+def holding(holders: Mapping[str, str]) -> Iterator[None]:
+    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``.
+
+    Parameters
+    ----------
+    holders : mapping of str to str
+        What is written before the parentheses, by the name of the parameter.
+    """
+    token = _holders.set(holders)
+    try:
+        yield
+    finally:
+        _holders.reset(token)
+
+
 class Parameter(NamedTuple):
     """A parameter named in a message.
 
@@ -61,8 +83,8 @@ class Parameter(NamedTuple):
     value: Any = None
     within: str = "{}"
 
-    def in_python(self) -> str:
-        """Return the parameter as it is written in a call."""
+    def as_keyword(self) -> str:
+        """Return the parameter as a keyword of a call."""
         if self.value is None:
             return self.name
         return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
@@ -74,11 +96,24 @@ class Message(str):
     parts: tuple[str | Parameter, ...]
 
     def __new__(cls, *parts: str | Parameter) -> Self:
-        """Put the parts together."""
-        text = "".join(_rendered(part, Parameter.in_python) for part in parts)
-        message = super().__new__(cls, text)
+        """Put the parts together; neighbors in one object are written in one."""
+        texts: list[str] = []
+        for holder, group in groupby(parts, _holder):
+            found = list(group)
+            if holder is None:
+                texts += [_rendered(part, Parameter.as_keyword) for part in found]
+                continue
+            held = [part for part in found if isinstance(part, Parameter)]
+            values = ", ".join(part.as_keyword() for part in held)
+            texts.append(held[0].within.format(f"{holder}({values})"))
+        message = super().__new__(cls, "".join(texts))
         message.parts = parts
         return message
+
+
+def _holder(part: str | Parameter) -> str | None:
+    """Return what a parameter with a value is written in; a name alone is written as it is."""
+    return _holders.get().get(part.name) if isinstance(part, Parameter) and part.value is not None else None
 
 
 class Caution(Message):

@@ -14,7 +14,7 @@ from rocmax.cli.app import app
 from rocmax.data import DataError
 from rocmax.metrics import delong_interval
 from rocmax.report.page import worth_rows
-from rocmax.tables import evaluate, fit_table, load_model, write_report
+from rocmax.tables import Limits, evaluate, fit_table, load_model, write_report
 from rocmax.tables.tune import positive_scores
 
 OPTIONS = {"target": "label", "positive": "fraud", "model": "linear", "tune": False}
@@ -35,7 +35,7 @@ def customers(n_groups=400, size=5, seed=0, classes="mixed"):
 @pytest.mark.parametrize("rate", ["row", "group"])
 def test_the_guarantee_of_a_fit_is_for_groups(rate):
     table = customers()
-    fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer", rate=rate)
+    fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer", limits=Limits(rate=rate))
     held_out = table.iloc[fitted.held_out_rows]
     assert set(held_out.customer).isdisjoint(table.drop(held_out.index).customer)
     assert fitted.facts["group"] == "customer"
@@ -60,7 +60,7 @@ def test_too_few_groups_are_an_error_before_the_fit():
     ):
         fit_table(customers(60), **OPTIONS, min_tpr=0.9, confidence=0.95, group="customer")
     with pytest.raises(ValueError, match="requires groups"):
-        fit_table(customers(60), **OPTIONS, max_fpr=0.1, rate="group")
+        fit_table(customers(60), **OPTIONS, max_fpr=0.1, limits=Limits(rate="group"))
     one = customers(40).assign(label=lambda t: np.where(t.customer == "c1", "fraud", "ok"))
     with pytest.raises(DataError, match="both the training and the held-out rows must have both classes"):
         fit_table(one, **OPTIONS, max_fpr=0.1, group="customer")
@@ -70,7 +70,7 @@ def test_too_few_groups_are_an_error_before_the_fit():
 def test_intervals_of_fits_and_evaluations_are_for_groups(measure, tmp_path):
     """Rows that are almost copies of each other, with one class per customer: the interval is twice as wide."""
     table = customers(classes="pure")
-    options = {**OPTIONS, "max_fpr": 0.5, "measure": measure}
+    options = {**OPTIONS, "max_fpr": 0.5, "limits": Limits(measure=measure)}
     fitted = fit_table(table, **options, group="customer")
     fitted.save(tmp_path / "a.rocmax")
     fitted = load_model(tmp_path / "a.rocmax")

@@ -32,24 +32,30 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._files import append_line, check_not_input, check_output, write_file
-from rocmax._support import Message, Parameter, ParameterError, need, set_public_module
+from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, set_public_module
 from rocmax._threads import using_threads
 from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import split_notes
-from rocmax.tables.fit import (
+from rocmax.tables.options import (
+    HOLDERS,
+    Columns,
+    Limits,
+    Reading,
+    Running,
     check_choice,
     check_count,
-    check_floor,
-    check_measure,
+    check_limits,
+    check_running,
     check_seed,
-    check_threads,
-    check_window,
+    chosen,
+    refuse,
+    window_of,
 )
-from rocmax.tables.read import Reading, need_tables, read_training
-from rocmax.tables.tune import MODELS, TunedPipeline, check_table, families_for, need_package, window_measure
+from rocmax.tables.read import need_tables, read_training
+from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model, window_measure
 
 # Hash of the content of an object: the same in every process, different if any part of the content differs.
 
@@ -521,41 +527,23 @@ class ModelComparison:
         ]
 
 
+@holding(HOLDERS)
 def compare_models(
     table: Any,
     *,
     models: Sequence[str] | None = None,
     target: str | None = None,
     positive: Any = None,
-    max_fpr: float = 1.0,
-    min_fpr: float = 0.0,
-    min_tpr: float = 0.0,
-    measure: str | None = None,
-    tune: bool = True,
-    text: str | Sequence[str] = (),
-    number: str | Sequence[str] = (),
-    date: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    id: str | Sequence[str] = (),
     group: str | None = None,
+    max_fpr: float | None = None,
+    columns: Columns | None = None,
+    limits: Limits | None = None,
+    reading: Reading | None = None,
+    tune: bool = True,
     n_splits: int = 10,
-    n_jobs: int = 1,
-    threads: int | None = None,
     store: str | Path | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
     random_state: int = 0,
-    notify: Callable[[str], None] | None = None,
-    on_plan: Callable[[list[Column]], None] | None = None,
-    progress: Callable[[int], None] | None = None,
+    running: Running | None = None,
 ) -> ModelComparison:
     """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
 
@@ -574,68 +562,28 @@ def compare_models(
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
         Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    max_fpr : float, default=1.0
-        Limit on the false-positive rate; 1 for no limit.
-    min_fpr : float, default=0.0
-        Lower end of the window of false-positive rates.
-    min_tpr : float, default=0.0
-        Required true-positive rate; 0 for no limit.
-    measure : str, default=None
-        Measure to tune for and to compare, as in :func:`fit_table`.
-    tune : bool, default=True
-        Whether to tune each model by cross-validation on its training rows.
-    text : str or sequence of str, default=()
-        Columns to use as categories, such as whole numbers that are codes.
-    number : str or sequence of str, default=()
-        Columns to use as numbers. A per cent sign after a number is ignored.
-    date : str or sequence of str, default=()
-        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
-    drop : str or sequence of str, default=()
-        Columns to leave out.
-    id : str or sequence of str, default=()
-        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
+    max_fpr : float, default=None
+        Limit on the false-positive rate; None or 1 for no limit.
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
+    limits : Limits, default=None
+        What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
+        limits that are keywords, too. No threshold is chosen, so that ``confidence`` and ``rate`` are errors.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    tune : bool, default=True
+        Whether to tune each model by cross-validation on its training rows.
     n_splits : int, default=10
         Number of random splits. Each test set has 30 % of the rows.
-    n_jobs : int, default=1
-        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
-    threads : int, default=None
-        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
-        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
-        With None, parallel fits share the cores.
     store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws.
-    notify : callable, default=None
-        Called with each note as soon as it is known.
-    on_plan : callable, default=None
-        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
-    progress : callable, default=None
-        Called with 1 after each fit.
+    running : Running, default=None
+        Where the call runs, and whom it tells what it does.
 
     Returns
     -------
@@ -653,35 +601,16 @@ def compare_models(
     >>> sorted(found.table.index), found.measure
     (['auc', 'logistic'], 'roc_auc')
     """
-    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
-    chosen = check_measure(measure, max_fpr, floor)
-    check_threads(threads)
-    names = _check(models, n_splits, n_jobs, random_state, store, table)
-    training = read_training(
-        table,
-        target=target,
-        positive=positive,
-        group=group,
-        reading=Reading(
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na,
-            encoding=encoding,
-            sheet=sheet,
-            day_first=day_first,
-            skip_unlabelled=skip_unlabelled,
-            zero_based=zero_based,
-            max_bytes=max_bytes,
-        ),
-        text=text,
-        number=number,
-        date=date,
-        drop=drop,
-        id=id,
-    )
-    if on_plan is not None:
-        on_plan(training.plan)
+    columns = chosen(Columns, columns, target=target, positive=positive, group=group)
+    given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
+    refuse("compare_models", given, "confidence", "rate")
+    limits = check_limits(given)
+    window, measure = window_of(limits), str(limits.measure)
+    check_running(running, "compare_models", "dask")
+    names = _check(models, n_splits, running.n_jobs, random_state, store, table)
+    training = read_training(table, columns, chosen(Reading, reading))
+    if running.on_plan is not None:
+        running.on_plan(training.plan)
     families, left_out = families_for(training.kinds)
     if models is None:
         names = [*families, "logistic"]
@@ -689,27 +618,38 @@ def compare_models(
     notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits)]
     for name in names:
         check_table(name, training.kinds)
-    tell = notify or (lambda note: None)
     for note in notes:
-        tell(note)
+        running.tell(note)
     side = training.target.positive
-    in_range = window_measure(chosen, window, floor)
-    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
-    shared["min_tpr"] = floor
-    with using_threads(threads):
+    in_range = window_measure(measure, window, limits.min_tpr)
+    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": measure, "positive": side}
+    shared["min_tpr"] = limits.min_tpr
+    with using_threads(running.threads):
         found = compare(
-            {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
+            {name: tuned_model(name, **shared, tune=tune, seed=random_state) for name in names},
             training.X,
             training.target.labels,
             scoring=make_scorer(in_range, pos_label=side),
             n_splits=n_splits,
             groups=training.groups,
             random_state=random_state,
-            n_jobs=n_jobs,
+            n_jobs=running.n_jobs,
             store=store,
-            progress=progress,
+            progress=None if running.progress is None else _counting(running.progress, len(names) * n_splits),
         )
-    return ModelComparison(found, chosen, side, notes, training.plan, in_range.title)
+    return ModelComparison(found, measure, side, notes, training.plan, in_range.title)
+
+
+def _counting(progress: Listener, total: int) -> Callable[[int], None]:
+    """Return a function that counts fits for a listener."""
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        progress("fits", done, total)
+
+    return advance
 
 
 def _check(
