@@ -206,7 +206,9 @@ def test_a_model_and_its_facts(made, tmp_path):
     assert model.held_out["low"] <= model.held_out["value"] <= model.held_out["high"]
     # Scores have the threshold of the classifier subtracted, so that it is zero on their scale.
     assert (model.threshold, model.facts["offset"]) == (0.0, model.model.threshold_)
-    assert model.notes == ["only 14 positive held-out rows: the measure is uncertain"]
+    few, narrow = model.notes
+    assert few == "only 14 positive held-out rows: the measure is uncertain"
+    assert narrow.endswith("may be too narrow: its region contains about 8.6 negatives; at least 10 are needed")
     model.save(tmp_path / "mine.rocmax")
     again = load_model(tmp_path / "mine.rocmax")
     assert again.name == "mine"
@@ -266,7 +268,7 @@ def test_notes_come_at_once_and_with_the_result():
     model = fit_table(frame(), target="label", positive="fraud", tune=False, running=Running(notify=heard.append))
     assert heard == model.notes
     table = frame().assign(id=[f"id {i}" for i in range(400)])
-    note, family, few = fit_table(table, tune=False, **GOAL).notes
+    note, family, few, _ = fit_table(table, tune=False, **GOAL).notes
     assert few == "only 14 positive held-out rows: the measure is uncertain"
     assert family == "auto is linear: families are compared only with tune=True"
     assert (
