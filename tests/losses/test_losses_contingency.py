@@ -422,7 +422,6 @@ def test_flags(loss, measure):
     assert loss.convex
     assert not loss.smooth
     assert not loss.shift_invariant
-    assert not loss.batch_unbiased
     assert FreeShift(loss).shift_invariant
     assert FreeShift(loss).convex
     assert loss.bind([1, 0]).convex

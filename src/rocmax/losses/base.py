@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
-_SAMPLE = ("n_samples", "positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
+_SAMPLE = ("n_samples", "positive", "n_positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
 
 
 class Pairs(NamedTuple):
@@ -97,8 +97,8 @@ class BoundLoss(ABC):
         Length of the score vector.
     positive, negative : ndarray of int
         Rows of each class with non-zero weight.
-    n_negative : int
-        Number of rows ``negative``.
+    n_positive, n_negative : int
+        Numbers of these rows.
     is_negative : ndarray of bool
         Whether a row is one of ``negative``.
     weight : ndarray
@@ -127,8 +127,8 @@ class BoundLoss(ABC):
         seen: Any = True if sample_weight is None else weight > 0
         self.is_negative = ~labels & seen
         self.positive = np.flatnonzero(labels & seen)
-        self.n_negative = int(np.count_nonzero(self.is_negative))
-        for size, name in ((self.positive.size, "positive"), (self.n_negative, "negative")):
+        self.n_positive, self.n_negative = self.positive.size, int(np.count_nonzero(self.is_negative))
+        for size, name in ((self.n_positive, "positive"), (self.n_negative, "negative")):
             if size == 0:
                 raise ValueError(
                     f"y must contain both classes; got one class: no {name} example of non-zero weight among "
@@ -221,10 +221,6 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
 
-    def count_pairs(self) -> int:
-        """Return the number of pairs of a positive and a negative."""
-        return self.positive.size * self.n_negative
-
     def has(self, method: str) -> bool:
         """Return whether this loss implements an optional method.
 
@@ -258,13 +254,6 @@ class BoundLoss(ABC):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
-        """Return one coefficient per example, from those of the positives and of some negatives."""
-        gradient = np.zeros(self.n_samples)
-        gradient[pos_rows] = pos_coef
-        gradient[neg_rows] = neg_coef
-        return gradient
-
 
 class Loss(ABC):
     """Parameters of a loss and the properties that a solver may assume.
@@ -277,17 +266,11 @@ class Loss(ABC):
         Whether the loss is continuously differentiable.
     shift_invariant : bool
         Whether the loss is invariant to adding a constant to all scores. The gradient coefficients then sum to zero.
-    batch_unbiased : bool
-        Whether the mean over random mini-batches is an unbiased estimate of the value on all rows.
-    has_curvature : bool
-        Whether :meth:`BoundLoss.curvature` samples the Hessian, so that Newton steps are possible.
     """
 
     convex: ClassVar[bool]
     smooth: ClassVar[bool]
     shift_invariant: ClassVar[bool] = True
-    batch_unbiased: ClassVar[bool]
-    has_curvature: ClassVar[bool] = False
 
     get_params = Parameters.get_params
     with_params = Parameters.with_params
@@ -359,10 +342,6 @@ class Tilted(BoundLoss):
         """Return the curvature of the base loss; the affine function adds none."""
         return self._base.curvature(scores, count, width)
 
-    def count_pairs(self) -> int:
-        """Return the number of pairs of the base loss."""
-        return self._base.count_pairs()
-
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient of the tilted loss, and the curvature of the base loss."""
         gradient, curvature = self._base.gradient_and_curvature(scores)
@@ -371,6 +350,14 @@ class Tilted(BoundLoss):
     def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
         tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
+
+
+def scatter(n_samples: int, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
+    """Return one coefficient per example, from those of some positives and of some negatives."""
+    gradient = np.zeros(n_samples)
+    gradient[pos_rows] = pos_coef
+    gradient[neg_rows] = neg_coef
+    return gradient
 
 
 def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:

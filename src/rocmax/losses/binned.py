@@ -384,7 +384,6 @@ class Binned(Loss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss) or not self.loss.shift_invariant:

@@ -262,7 +262,6 @@ class ContingencyLoss(Loss):
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
     # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
     # Whether the error is convex in the true positives and concave in the false positives.
@@ -565,7 +564,6 @@ class FreeShift(Loss):
     base: ContingencyLoss
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
         """Bind the loss to labels and weights."""
@@ -709,7 +707,6 @@ class PrecisionAtK(Loss):
     reference: str = "best"
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_top(self.k)
@@ -758,7 +755,6 @@ class BreakEven(Loss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
         """Bind the loss to labels and weights."""

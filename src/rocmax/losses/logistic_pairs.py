@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Loss, Pairs, scatter
 from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
     LowestPositives,
@@ -348,7 +348,6 @@ class WindowPairs(Loss):
 
     convex: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.surrogate not in _SURROGATES:
@@ -538,7 +537,8 @@ class BoundWindowPairs(BoundLoss):
         norm = self.norm * unit
         inside = np.zeros(pieces.score.size)
         inside[pieces.start : pieces.stop] = pieces.weight[pieces.start : pieces.stop] * of_pieces / norm
-        return self.scatter(
+        return scatter(
+            self.n_samples,
             selected.rows,
             selected.weight * of_positives / norm,
             pieces.rows,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.binned import BoundBinned
 from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
@@ -67,7 +67,7 @@ class WindowEvaluation(Evaluation):
 
     def _computed(self, width: float) -> tuple[float, Array]:
         found = self._coefficients(width)
-        return self._values[width], self.loss.scatter(*found)
+        return self._values[width], scatter(self.loss.n_samples, *found)
 
     def _coefficients(self, width: float) -> Coefficients:
         """Return the non-zero part of the gradient, which is kept until another width is asked for."""
@@ -188,7 +188,7 @@ class BoundConvex(WindowBound):
         """
         s = self._checked(scores)
         value, charges = self.charges(s, width, self.cut(s, width))
-        return value, self.scatter(*self.charge(*charges))
+        return value, scatter(self.n_samples, *self.charge(*charges))
 
     def at(self, scores: Array) -> Evaluation:
         """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
@@ -485,7 +485,7 @@ class BoundHinge(WindowBound):
         end = pieces.count_above(pos - 1.0, first, pieces.stop)
         held = count[end] - count[first]
         value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        gradient = self.scatter(*self.charge(pieces, selected, order, [(end, weight)], first))
+        gradient = scatter(self.n_samples, *self.charge(pieces, selected, order, [(end, weight)], first))
         return float(weight @ value) / self.norm, gradient
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
@@ -517,8 +517,6 @@ class PairwiseHinge(Loss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
@@ -554,7 +552,6 @@ class PairwiseSquaredHinge(Loss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = True
-    batch_unbiased: ClassVar[bool] = True
 
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs."""
@@ -586,7 +583,7 @@ class BoundSquaredHinge(BoundLoss):
         reached = charged(active, weight, pieces.score.size)
         reached_gap = charged(active, weight * gap, pieces.score.size)
         neg_coef = pieces.row_coefficients(2 * pieces.weight * (reached_gap + depth * reached) / norm)
-        return float(value), self.scatter(self.positive, pos_coef, pieces.rows, neg_coef)
+        return float(value), scatter(self.n_samples, self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the generalised Hessian in the scores; pairs at the kink are excluded."""
@@ -606,7 +603,7 @@ class BoundSquaredHinge(BoundLoss):
             pos_part = 2 * weight * (v_pos * zeroth - first) / norm
             reached_v = charged(row_active, weight * v_pos, rows.size)
             neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
-            return self.scatter(self.positive, pos_part, rows, neg_part)
+            return scatter(self.n_samples, self.positive, pos_part, rows, neg_part)
 
         return product
 
@@ -631,8 +628,6 @@ class _WindowLoss(Loss):
     min_fpr: float = 0.0
     max_fpr: float = 0.1
     min_tpr: float = 0.0
-
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
@@ -693,7 +688,6 @@ class PartialAUCTight(_WindowLoss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
@@ -735,7 +729,6 @@ class PartialAUCStructural(_WindowLoss):
 
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""

@@ -472,15 +472,12 @@ class ShardedLoss(BoundLoss):
         self.operator, self.space, self.bind = operator, space, bind
         self.n_bins, self.sample_rows = n_bins, sample_rows
         self.n_samples, self.m, self.n = space.n_rows, space.m, space.n
+        self.n_positive, self.n_negative = space.n_positive, space.n_negative
         # On two weighted rows, the loss has the properties that it has on all rows.
         self._small = bind([False, True], [space.n, space.m])
         self.exact = False
         self.convex, self.smooth, self.has_kinks = self._small.convex, self._small.smooth, self._small.has_kinks
         self._last: tuple[tuple[tuple[int, float], ...], Bins, dict[int, Array]] | None = None
-
-    def count_pairs(self) -> int:
-        """Return the number of pairs of a positive and a negative."""
-        return self.space.n_positive * self.space.n_negative
 
     def has(self, method: str) -> bool:
         """Return whether the loss implements an optional method."""

@@ -130,7 +130,7 @@ class CertifiedRun:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
         wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
-        self.n_pairs = min(wanted, loss.count_pairs())
+        self.n_pairs = min(wanted, loss.n_positive * loss.n_negative)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
@@ -279,7 +279,7 @@ class CertifiedRun:
         self._left = None
         thin = self.here.thinned(min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
         pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
-        is_sample = self.n_pairs < self.loss.count_pairs()
+        is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
         step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
