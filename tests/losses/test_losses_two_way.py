@@ -219,7 +219,7 @@ def soft_shares(scores, weight, size, width):
 def test_local_curvature_is_for_windows_that_start_at_zero():
     y = np.arange(20) % 3 == 0
     for loss in (PartialAUCTight(0.1, 0.5), PartialAUCStructural(0.0, 0.5)):
-        assert not loss.bind(y).has("local_curvature")
+        assert not loss.bind(y).has_local_curvature
     for loss in (PartialAUCTight(0.0, 0.5), PartialAUCTight(0.0, 1.0, 0.5)):
-        assert loss.bind(y).has("local_curvature")
-        assert loss.bind(y).binned(64).has("local_curvature")
+        assert loss.bind(y).has_local_curvature
+        assert loss.bind(y).binned(64).has_local_curvature

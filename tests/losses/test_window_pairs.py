@@ -178,8 +178,8 @@ def test_flags_of_the_bound_losses():
     for arguments in ARGUMENTS:
         bound = WindowPairs(**arguments).bind([1, 0, 0])
         assert bound.convex == (arguments["surrogate"] != "sigmoid" and arguments["min_fpr"] == 0)
-        assert bound.has("gradient_and_curvature")
-        assert bound.has("split") == bound.has("curvature") == (arguments["surrogate"] != "sigmoid")
+        assert bound.has_gradient_and_curvature
+        assert bound.has_split == bound.has_curvature == (arguments["surrogate"] != "sigmoid")
     sigmoid = WindowPairs().bind([1, 0])
     for call in (sigmoid.split, lambda: sigmoid.curvature([0.0, 1.0], 5)):
         with pytest.raises(TypeError, match="BoundWindowPairs"):

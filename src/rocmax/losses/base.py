@@ -112,13 +112,24 @@ class BoundLoss(ABC):
     exact : bool
         Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
-        Whether :meth:`smoothed` with ``width > 0`` differs from the subgradient.
+        Whether :meth:`Evaluation.minorant` with ``width > 0`` differs from the subgradient.
+    has_curvature, has_hessian_product, has_gradient_and_curvature : bool
+        Whether the loss implements the method.
+    has_local_curvature : bool
+        Whether :meth:`curvature` accepts ``count=None``, and :meth:`restrict` copies of rows.
+    has_split : bool
+        Whether a loss that is not convex implements :meth:`split`.
     """
 
     convex: bool = True
     smooth: bool = False
     exact: bool = True
     has_kinks: bool = False
+    has_curvature: bool = False
+    has_local_curvature: bool = False
+    has_hessian_product: bool = False
+    has_gradient_and_curvature: bool = False
+    has_split: bool = False
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         labels = _check_labels(y)
@@ -221,14 +232,6 @@ class BoundLoss(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
 
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method.
-
-        The methods are ``curvature``, ``gradient_and_curvature``, ``hessian_product``, ``local_curvature`` and
-        ``split``.
-        """
-        return getattr(type(self), method) is not getattr(BoundLoss, method)
-
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex bound losses whose difference is this loss."""
         if self.convex:
@@ -325,6 +328,7 @@ class Tilted(BoundLoss):
         self._base, self._tilt, self._constant = base, tilt, constant
         self._share_sample(base)
         self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
+        self.has_curvature, self.has_gradient_and_curvature = base.has_curvature, base.has_gradient_and_curvature
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient of the tilted loss."""
@@ -333,10 +337,6 @@ class Tilted(BoundLoss):
     def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
         """Return an affine minorant of the tilted loss."""
         return self._add(scores, *self._base.smoothed(scores, width))
-
-    def has(self, method: str) -> bool:
-        """Return whether the base loss implements an optional method."""
-        return self._base.has(method)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""

@@ -419,7 +419,8 @@ class BoundBinned(BoundLoss):
         self._share_sample(base)
         self.base, self.bind, self.n_bins = base, bind, n_bins
         self.reach = self.n if reach is None else reach
-        self.smooth, self.has_kinks = False, base.has_kinks
+        self.has_kinks = base.has_kinks
+        self.has_curvature, self.has_local_curvature = base.has_curvature, base.has_local_curvature
         # A view of one number, see BoundLoss, has stride 0.
         self.row_weight = None if base.weight.strides == (0,) else base.weight
         seen = self.row_weight is None or bool((self.row_weight > 0).all())
@@ -446,10 +447,6 @@ class BoundBinned(BoundLoss):
     def upper_bound(self, scores: ArrayLike) -> float:
         """Return an upper bound of the exact loss."""
         return self.at(scores).upper
-
-    def has(self, method: str) -> bool:
-        """Return whether an optional method exists: only those on the curvature of the exact loss, if it has them."""
-        return method in ("curvature", "local_curvature") and self.base.has(method)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample the Hessian of the exact loss."""

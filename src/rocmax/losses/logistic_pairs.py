@@ -393,6 +393,8 @@ class _Sums(NamedTuple):
 class BoundWindowPairs(BoundLoss):
     """:class:`WindowPairs` bound to labels."""
 
+    has_gradient_and_curvature = True
+
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, loss: WindowPairs) -> None:
         super().__init__(y, sample_weight)
         self.loss = loss
@@ -402,6 +404,7 @@ class BoundWindowPairs(BoundLoss):
         self._uniform = bool((self.weight == 1.0).all())
         many = self.n_samples >= _MANY and bool(self.weight.all())
         self._has_cells = many and not self.lowest.is_part and loss.soft_tail and loss.surrogate == "sigmoid"
+        self.has_curvature = self.has_split = loss.surrogate != "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
         self.has_kinks = self.convex and not loss.soft_tail and (self.b < self.n or self.lowest.is_part)
 
@@ -471,7 +474,7 @@ class BoundWindowPairs(BoundLoss):
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return the parts of the sum on the windows [0, b] and [0, a]."""
-        if self.convex or self.loss.surrogate == "sigmoid":
+        if self.convex or not self.has_split:
             return super().split()
         parts = [
             BoundWindowPairs(~self.is_negative, self.weight, replace(self.loss, min_fpr=0.0, max_fpr=rate))
@@ -481,10 +484,6 @@ class BoundWindowPairs(BoundLoss):
             part.norm = self.norm
         return parts[0], parts[1]
 
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method; some are for convex surrogates only."""
-        return super().has(method) and not (method in ("split", "curvature") and self.loss.surrogate == "sigmoid")
-
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs by their second derivative, and pairs of rows of one class at the end of its selection.
 
@@ -492,7 +491,7 @@ class BoundWindowPairs(BoundLoss):
         negatives there times their covariance, which is half the mean outer product of their differences. The selection
         of positives with ``min_tpr > 0`` has the same kink.
         """
-        if not self.has("curvature"):
+        if not self.has_curvature:
             return super().curvature(scores, count, width)
         s = self._checked(scores)
         width = width if self.has_kinks else 0.0

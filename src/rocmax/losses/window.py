@@ -162,6 +162,8 @@ class BoundConvex(WindowBound):
     With the window [0, 1] it is the pairwise hinge loss for the full AUC.
     """
 
+    has_curvature = True
+
     def __init__(
         self,
         y: ArrayLike,
@@ -174,6 +176,7 @@ class BoundConvex(WindowBound):
         super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
         self.min_fpr, self.max_fpr, self.min_tpr, self.beyond = min_fpr, max_fpr, min_tpr, beyond
         self.has_kinks = self.a > 0 or self.b < self.n or self.lowest.is_part
+        self.has_local_curvature = self.a == 0 and not beyond
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient, by searches in the sorted window and prefix sums."""
@@ -290,10 +293,6 @@ class BoundConvex(WindowBound):
         """Return pairs of every row of one class in the band around the end of its selection."""
         inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
-
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method; one is for windows that start at 0."""
-        return super().has(method) and not (method == "local_curvature" and (self.a > 0 or self.beyond))
 
     def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the loss on some rows."""
@@ -465,6 +464,7 @@ class BoundHinge(WindowBound):
     """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
 
     convex = False
+    has_split = True
 
     def __init__(
         self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float, min_tpr: float = 0.0
@@ -566,6 +566,8 @@ class BoundSquaredHinge(BoundLoss):
     """:class:`PairwiseSquaredHinge` bound to labels."""
 
     smooth = True
+    has_curvature = True
+    has_hessian_product = True
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient, from the first three moments of the active negatives of each positive."""

@@ -121,7 +121,7 @@ class BallProblem:
 
     def penalised(self, c: float, tol: float, warm: Warm) -> Result:
         """Solve the penalised problem without the ball."""
-        kind = SmoothedNewton if self.loss.has("curvature") else OCAS
+        kind = SmoothedNewton if self.loss.has_curvature else OCAS
         solver = kind(tol, self.max_iter, warm.cuts)
         return solver.solve(self.operator, self.loss, SquaredL2(c), warm.w, self.callback)
 

@@ -477,11 +477,8 @@ class ShardedLoss(BoundLoss):
         self._small = bind([False, True], [space.n, space.m])
         self.exact = False
         self.convex, self.smooth, self.has_kinks = self._small.convex, self._small.smooth, self._small.has_kinks
+        self.has_curvature, self.has_split = self._small.has_curvature, self._small.has_split
         self._last: tuple[tuple[tuple[int, float], ...], Bins, dict[int, Array]] | None = None
-
-    def has(self, method: str) -> bool:
-        """Return whether the loss implements an optional method."""
-        return method in ("curvature", "split") and self._small.has(method)
 
     def value_and_gradient(self, scores: Any) -> tuple[float, Any]:
         """Return the value of a cut at the scores and its coefficients."""

@@ -127,7 +127,7 @@ class PartSteps:
             and n_features <= _MAX_FEATURES
             and isinstance(run.operator.operator, MatrixOperator | StandardizedOperator)
             and run.loss.has_kinks
-            and run.loss.has("local_curvature")
+            and run.loss.has_local_curvature
         )
         self._leverage = self._offset = np.empty(0)
         self._error = 0.0

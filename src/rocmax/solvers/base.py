@@ -110,18 +110,6 @@ class Solver(Protocol):
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``, except for CuttingPlane."""
 
 
-# Optional methods of a loss that a solver may require: description, what is missing, and an alternative solver.
-_METHODS = {
-    "curvature": ("a loss with curvature", "does not implement it", "OCAS"),
-    "hessian_product": (
-        "a loss with Hessian products",
-        "does not implement them",
-        "SmoothedNewton or OCAS",
-    ),
-    "split": ("a difference of convex losses", "is not available as one", "LBFGS"),
-}
-
-
 def require(
     solver: str,
     loss: BoundLoss,
@@ -130,7 +118,9 @@ def require(
     *,
     convex: bool = False,
     smooth: bool = False,
-    method: str | None = None,
+    curvature: bool = False,
+    hessian_product: bool = False,
+    split: bool = False,
 ) -> None:
     """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative.
 
@@ -146,8 +136,8 @@ def require(
         Penalties that the solver supports.
     convex, smooth : bool, default=False
         Whether the loss must be convex or smooth.
-    method : {"curvature", "hessian_product", "split"}, default=None
-        Optional method of the loss that the solver calls.
+    curvature, hessian_product, split : bool, default=False
+        Whether the loss must implement the method.
     """
     name, constraint = type(loss).__name__, isinstance(penalty, Ball)
     problem = None
@@ -162,9 +152,12 @@ def require(
         )
     elif smooth and not loss.smooth:
         problem = f"a smooth loss; got {name}, which is not smooth; use SmoothedNewton"
-    elif method is not None and not loss.has(method):
-        needed, lack, other = _METHODS[method]
-        problem = f"{needed}; got {name}, which {lack}; use {other}"
+    elif curvature and not loss.has_curvature:
+        problem = f"a loss with curvature; got {name}, which does not implement it; use OCAS"
+    elif hessian_product and not loss.has_hessian_product:
+        problem = f"a loss with Hessian products; got {name}, which does not implement them; use SmoothedNewton or OCAS"
+    elif split and not loss.has_split:
+        problem = f"a difference of convex losses; got {name}, which is not available as one; use LBFGS"
     if problem is not None:
         raise ValueError(f"{solver} requires {problem}")
 

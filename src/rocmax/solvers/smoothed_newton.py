@@ -88,7 +88,7 @@ class SmoothedNewton(Parameters):
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
-        require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
+        require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, curvature=True)
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:
             return self._iterate(operator, loss, penalty.C, w0, callback)[0]
