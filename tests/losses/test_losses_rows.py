@@ -221,7 +221,7 @@ def test_memory_grows_with_rows_not_with_pairs(loss):
     try:
         bound.value_and_gradient(scores)
         if type(loss).convex:
-            bound.smoothed(scores, 0.1)
+            bound.at(scores).minorant(0.1)
             bound.curvature(scores, 1000)
         if bound.has_gradient_and_curvature:
             bound.gradient_and_curvature(scores)

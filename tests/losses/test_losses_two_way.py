@@ -163,7 +163,7 @@ def test_sampled_curvature_is_that_of_the_smoothed_gradient(window, clumped):
             near = np.flatnonzero(rows)[::20]
             scores[near] = end + 0.2 * width * rng.standard_normal(near.size)
     step = 1e-3 * width
-    change = [bound.smoothed(scores + sign * step * direction, width)[1] @ direction for sign in (1.0, -1.0)]
+    change = [bound.at(scores + sign * step * direction).minorant(width)[1] @ direction for sign in (1.0, -1.0)]
     wanted = (change[0] - change[1]) / (2 * step)
     pairs = bound.curvature(scores, 20_000, width)
     found = pairs.weight @ (direction[pairs.first] - direction[pairs.second]) ** 2

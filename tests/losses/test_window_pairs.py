@@ -280,7 +280,7 @@ def test_rows_of_weight_zero_are_not_looked_at_among_many(monkeypatch):
 def test_smoothed_is_an_affine_minorant(arguments, sample, width):
     y, weight, base, other = sample
     bound = WindowPairs(**arguments).bind(y, weight)
-    value, gradient = bound.smoothed(base, width)
+    value, gradient = bound.at(base).minorant(width)
     for point in (other, base + width * np.cos(np.arange(y.size)), np.zeros(y.size), 3.0 * y):
         assert_affine_minorant(bound, base, point, value, gradient)
 

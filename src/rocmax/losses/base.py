@@ -43,7 +43,15 @@ class Evaluation:
         The loss.
     scores : ndarray of shape (n_samples,)
         The scores.
+
+    Attributes
+    ----------
+    tables : ndarray or None
+        Rows of share, true and false positives: the mixture of labellings whose cut is the last minorant. None for a
+        loss that is not a maximum over labellings, or whose error is linear in them.
     """
+
+    tables: Array | None = None
 
     def __init__(self, loss: BoundLoss, scores: Array) -> None:
         self.loss, self.scores = loss, scores
@@ -56,21 +64,25 @@ class Evaluation:
         return self.value(0.0)
 
     def minorant(self, width: float) -> tuple[float, Array]:
-        """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
+        """Return the value at the scores and the gradient of an affine minorant of the loss.
+
+        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``, so the minorant is a valid lower bound. Where
+        the loss has large kinks, the gradient changes continuously over a range of ``width`` in the scores. With
+        ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
+        """
         if self._last is None or self._last[0] != width:
             self._last = width, self._computed(width)
+            self._values[width] = self._last[1][0]
         return self._last[1]
 
     def _computed(self, width: float) -> tuple[float, Array]:
-        loss = self.loss
-        found = loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
-        self._values[width] = found[0]
-        return found
+        """Compute the minorant."""
+        return self.loss.value_and_gradient(self.scores)
 
     def value(self, width: float) -> float:
         """Return the value of the minorant; the last gradient, which is as large as the scores, is kept."""
         if width not in self._values:
-            self._computed(width)
+            self._values[width] = self._computed(width)[0]
         return self._values[width]
 
     def slope(self, width: float, direction: Array) -> float:
@@ -80,6 +92,10 @@ class Evaluation:
     def curvature(self, count: int, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
         return self.loss.curvature(self.scores, count, width)
+
+    def refined(self) -> Evaluation:
+        """Return tighter bounds at the same scores; the same bounds if the loss is exact."""
+        return self
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
@@ -159,15 +175,6 @@ class BoundLoss(ABC):
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return the loss at ``scores`` and a (sub)gradient, one coefficient per example."""
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return the value at ``scores`` and the gradient of an affine minorant of a convex loss.
-
-        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``, so the minorant is a valid lower bound. Where
-        the loss has large kinks, the gradient changes continuously over a range of ``width`` in the scores. With
-        ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
-        """
-        return self.value_and_gradient(scores)
-
     def at(self, scores: Array) -> Evaluation:
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return Evaluation(self, scores)
@@ -176,23 +183,12 @@ class BoundLoss(ABC):
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
 
-    def finer(self) -> BoundLoss:
-        """Return a loss with tighter bounds; the same loss if it is exact."""
-        return self
-
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
-        ``width`` is that of :meth:`smoothed`. The sample is deterministic.
+        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic.
         """
         raise TypeError(f"{type(self).__name__} does not implement curvature")
-
-    def tables(self) -> Array | None:
-        """Return rows of share, true and false positives: the mixture of labellings found by the last call.
-
-        None for a loss that is not a maximum over labellings, or whose error is linear in them.
-        """
-        return None
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return about ``size`` rows and the loss on these rows, for approximate computations on a large sample.
@@ -325,31 +321,41 @@ class Tilted(BoundLoss):
     """Loss plus an affine function, ``base(s) - tilt @ s + constant``, as in each step of CCCP."""
 
     def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
-        self._base, self._tilt, self._constant = base, tilt, constant
+        self.base, self._tilt, self._constant = base, tilt, constant
         self._share_sample(base)
         self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
         self.has_curvature, self.has_gradient_and_curvature = base.has_curvature, base.has_gradient_and_curvature
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient of the tilted loss."""
-        return self._add(scores, *self._base.value_and_gradient(scores))
+        return self.add(scores, *self.base.value_and_gradient(scores))
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant of the tilted loss."""
-        return self._add(scores, *self._base.smoothed(scores, width))
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of the tilted loss at the same scores."""
+        return TiltedEvaluation(self, scores)
 
     def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
-        return self._base.curvature(scores, count, width)
+        return self.base.curvature(scores, count, width)
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient of the tilted loss, and the curvature of the base loss."""
-        gradient, curvature = self._base.gradient_and_curvature(scores)
+        gradient, curvature = self.base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
-    def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+    def add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+        """Add the affine function to a value and a gradient of the base loss."""
         tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
+
+
+class TiltedEvaluation(Evaluation):
+    """Bounds of :class:`Tilted` at given scores."""
+
+    loss: Tilted
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        return self.loss.add(self.scores, *self.loss.base.at(self.scores).minorant(width))
 
 
 def scatter(n_samples: int, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:

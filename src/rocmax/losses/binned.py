@@ -278,7 +278,7 @@ class Bins:
         bind : callable
             The method :meth:`Loss.bind` of a convex loss that does not depend on the order of the rows.
         width : float, default=0.0
-            Width of :meth:`BoundLoss.smoothed`.
+            Width of :meth:`Evaluation.minorant`.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class Bins:
         scores, positive, weight = self.rows
         if not self._bound or self._bound[-1][0] is not bind:
             self._bound[:] = [(bind, bind(positive, weight))]
-        value, coefficients = _evaluated(self._bound[-1][1], scores, width)
+        value, coefficients = self._bound[-1][1].at(scores).minorant(width)
         found = np.zeros(self.weight.size)
         found[self.used] = coefficients / weight
         return value, found
@@ -299,7 +299,7 @@ class Bins:
     def upper_bound(self, bind: Bind) -> float:
         """Return an upper bound of a convex loss at the scores; ``bind`` as in :meth:`minorant`."""
         scores, positive, weight = self.spread()
-        return _evaluated(bind(positive, weight), scores, 0.0)[0]
+        return bind(positive, weight).value_and_gradient(scores)[0]
 
 
 def check_bins(n_bins: Any) -> None:
@@ -322,10 +322,6 @@ def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = N
 def blocks(size: int) -> Iterator[slice]:
     """Split rows into blocks whose arrays fit into the cache."""
     return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
-
-
-def _evaluated(bound: BoundLoss, scores: Array, width: float) -> tuple[float, Array]:
-    return bound.smoothed(scores, width) if width else bound.value_and_gradient(scores)
 
 
 def _per_bin(size: int, length: float) -> float:
@@ -440,10 +436,6 @@ class BoundBinned(BoundLoss):
         """Return the lower bound from the bins, and the gradient of the cut."""
         return self.at(scores).minorant(0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant of the exact loss, smoothed as that of the exact loss."""
-        return self.at(scores).minorant(width)
-
     def upper_bound(self, scores: ArrayLike) -> float:
         """Return an upper bound of the exact loss."""
         return self.at(scores).upper
@@ -464,14 +456,11 @@ class BoundBinned(BoundLoss):
         """Return the exact loss on some rows."""
         return self.base.on_rows(rows, copies)
 
-    def finer(self) -> BoundLoss:
-        """Return the loss with four times as many bins; the exact loss if there would be too many."""
-        n_bins = 4 * self.n_bins
-        return BoundBinned(self.base, self.bind, n_bins, self.reach) if n_bins <= MAX_BINS else self.base
-
 
 class BinnedEvaluation(Evaluation):
     """Bounds of a loss at given scores, from one histogram."""
+
+    loss: BoundBinned
 
     def __init__(self, loss: BoundBinned, scores: Array) -> None:
         super().__init__(loss, scores)
@@ -505,6 +494,12 @@ class BinnedEvaluation(Evaluation):
         """Return the product of the gradient of the minorant with a vector of scores, from its sums in the bins."""
         coefficients = self._of_bins(width)[1]
         return float(coefficients @ self.bins.sums(self._cells, direction, self._weight))
+
+    def refined(self) -> Evaluation:
+        """Return bounds from four times as many bins; those of the exact loss if there would be too many."""
+        loss, n_bins = self.loss, 4 * self.loss.n_bins
+        finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
+        return finer.at(self.scores)
 
     def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.

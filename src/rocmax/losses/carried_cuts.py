@@ -63,7 +63,7 @@ class GrownCuts(NamedTuple):
     offset : ndarray of shape (n_cuts,)
         The new offsets.
     tables : list
-        The new tables, see :meth:`~rocmax.losses.BoundLoss.tables`.
+        The new tables, see :class:`~rocmax.losses.base.Evaluation`.
     of_classes : ndarray of shape (2,)
         Term that each previous row adds to all gradients; first for negatives, then for positives.
     of_rows : ndarray of shape (n_new,), default=None

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._support import Array, Index
 from rocmax._window import check_top, top_weight
-from rocmax.losses.base import BoundLoss, Loss
+from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_labels, grow_top
 from rocmax.losses.ranks import CumulativeScores
 
@@ -581,8 +581,7 @@ class FreeShift(Loss):
         """Combine the labellings of the cuts with the best labellings of the new rows."""
         added = None
         if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
-            bound = self.bind(growth.positive)
-            added = bound.value_and_gradient(growth.scores)[1], bound.tables()
+            added = self.bind(growth.positive).solve(growth.scores)[1:]
         return grow_labels(self.base.error, tables, growth, added)
 
 
@@ -602,25 +601,31 @@ class BoundFreeShift(BoundLoss):
         self._base = base
         self._share_sample(base)
         self.shift = 0.0
-        self._mixture = np.empty((0, 3))
         self._tables = [(0.0, 0.0), (self.m, self.n)]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return the value at the best shift and a subgradient."""
+        return self.solve(scores)[:2]
+
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes the loss at the scores, and the labellings of its cut."""
+        return ShiftEvaluation(self, scores)
+
+    def solve(self, scores: ArrayLike) -> tuple[float, Array, Array]:
+        """Return the value, a subgradient, and the share, true and false positives of its two labellings.
+
+        On average, they label ``m`` rows positive.
+        """
         s = self._checked(scores)
         ladders = self._base.ladders(s)
         low, high, self.shift = self._bracket(*ladders)
         down, up = (t.tp + t.fp - self.m for t in (low, high))
         share = up / (up - down) if up > down else 1.0
-        self._mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
+        mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
         gradient = share * self._base.coefficients(s, *ladders, low)
         if share < 1.0:
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
-        return low.value, gradient
-
-    def tables(self) -> Array:
-        """Return the two tables of the last call with their shares; on average they label ``m`` rows positive."""
-        return self._mixture
+        return low.value, gradient, mixture
 
     def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
         """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
@@ -650,6 +655,16 @@ class BoundFreeShift(BoundLoss):
         # The first two tables, the empty and the full one, are always kept.
         self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
         return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
+
+
+class ShiftEvaluation(Evaluation):
+    """Value and cut of :class:`BoundFreeShift` at given scores."""
+
+    loss: BoundFreeShift
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        value, gradient, self.tables = self.loss.solve(self.scores)
+        return value, gradient
 
 
 def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Loss, Pairs, scatter
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
     LowestPositives,
@@ -410,9 +410,13 @@ class BoundWindowPairs(BoundLoss):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
-        return self.smoothed(scores, 0.0)
+        return self.minorant(scores, 0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of a convex loss at the same scores."""
+        return PairsEvaluation(self, scores)
+
+    def minorant(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
         """Return an affine minorant in which the selection of the rows is smoothed over ``width``.
 
         Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
@@ -570,6 +574,15 @@ class BoundWindowPairs(BoundLoss):
             return cut(s, self, self.a, self.b, width=width)
         pieces = cut(s, self, 0.0, self.n, merge_ties=True)
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
+
+
+class PairsEvaluation(Evaluation):
+    """Values and affine minorants of :class:`BoundWindowPairs` at given scores."""
+
+    loss: BoundWindowPairs
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        return self.loss.minorant(self.scores, width)
 
 
 def _slope(surrogate: str, x: Array) -> Array:

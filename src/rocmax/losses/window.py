@@ -180,25 +180,20 @@ class BoundConvex(WindowBound):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient, by searches in the sorted window and prefix sums."""
-        return self.smoothed(scores, 0.0)
+        return self.at(scores).minorant(0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant in which the choices are smoothed over ``width`` in the scores.
-
-        The first is the selection of the negatives inside the window: any shares in [0, 1] with a sum of at most ``b``
-        give a valid minorant. With ``min_tpr > 0``, the same holds for the selection of the positives. The last is the
-        rank of each positive, left of the window or inside it: any mixture of ranks gives a valid minorant.
-        """
-        s = self._checked(scores)
-        value, charges = self.charges(s, width, self.cut(s, width))
-        return value, scatter(self.n_samples, *self.charge(*charges))
-
-    def at(self, scores: Array) -> Evaluation:
+    def at(self, scores: ArrayLike) -> Evaluation:
         """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
         return WindowEvaluation(self, self._checked(scores))
 
     def charges(self, s: Array, width: float, pieces: Pieces) -> tuple[float, _Charges]:
-        """Return the value of :meth:`smoothed`, and the arguments of :meth:`charge` for its gradient."""
+        """Return the value of a minorant, and the arguments of :meth:`charge` for its gradient.
+
+        Three choices are smoothed over ``width`` in the scores. The first is the selection of the negatives inside the
+        window: any shares in [0, 1] with a sum of at most ``b`` give a valid minorant. With ``min_tpr > 0``, the same
+        holds for the selection of the positives. The last is the rank of each positive, left of the window or inside
+        it: any mixture of ranks gives a valid minorant.
+        """
         selected = self.lowest.select(s, width)
         pos = s[selected.rows]
         rows, limit = self._searched(pos, pieces)

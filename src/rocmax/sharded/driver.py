@@ -482,9 +482,9 @@ class ShardedLoss(BoundLoss):
 
     def value_and_gradient(self, scores: Any) -> tuple[float, Any]:
         """Return the value of a cut at the scores and its coefficients."""
-        return self.smoothed(scores, 0.0)
+        return self.minorant(scores, 0.0)
 
-    def smoothed(self, scores: Any, width: float) -> tuple[float, Any]:
+    def minorant(self, scores: Any, width: float) -> tuple[float, Any]:
         """Return the value and the coefficients of an affine minorant."""
         bins, sums = self.bins_at(scores)
         value, coefficients = bins.minorant(self.bind, width)
@@ -497,13 +497,6 @@ class ShardedLoss(BoundLoss):
     def at(self, scores: Any) -> Evaluation:
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return _Bounds(self, scores)
-
-    def finer(self) -> ShardedLoss:
-        """Return the loss with twice as many bins, up to a maximum."""
-        finer = ShardedLoss(self.operator, self.bind, min(2 * self.n_bins, MAX_BINS), self.sample_rows)
-        # There are no tighter bounds than those of the largest number of bins.
-        finer.exact = finer.n_bins == MAX_BINS
-        return finer
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex losses whose difference is this loss."""
@@ -566,12 +559,24 @@ class ShardedLoss(BoundLoss):
 class _Bounds(Evaluation):
     """Bounds of a loss at scores in shards, from one histogram."""
 
+    loss: ShardedLoss
+    scores: Any
+
     @cached_property
     def upper(self) -> float:
         """Upper bound of the exact loss."""
-        loss: Any = self.loss
-        found: float = loss.upper(self.scores)
-        return found
+        return self.loss.upper(self.scores)
+
+    def _computed(self, width: float) -> tuple[float, Any]:
+        return self.loss.minorant(self.scores, width)
+
+    def refined(self) -> Evaluation:
+        """Return bounds from twice as many bins, up to a maximum."""
+        loss = self.loss
+        finer = ShardedLoss(loss.operator, loss.bind, min(2 * loss.n_bins, MAX_BINS), loss.sample_rows)
+        # There are no tighter bounds than those of the largest number of bins.
+        finer.exact = finer.n_bins == MAX_BINS
+        return finer.at(self.scores)
 
 
 def _merged(answers: list[Sample]) -> Sample:

@@ -50,7 +50,7 @@ Callback = Callable[[Progress], None]
 class Cuts(NamedTuple):
     """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, for a warm start of the next solve.
 
-    ``tables[k]`` are those of :meth:`~rocmax.losses.BoundLoss.tables` for this cut.
+    ``tables[k]`` are those of :class:`~rocmax.losses.base.Evaluation` for this cut.
     """
 
     gradient: Array
@@ -295,20 +295,24 @@ class Origin:
     loss : BoundLoss
         The loss.
 
+    Attributes
+    ----------
+    at : Evaluation
+        Bounds of the loss at zero weights.
     """
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
-        self._operator, self._at = operator, loss.at(zero_scores(operator))
+        self._operator, self.at = operator, loss.at(zero_scores(operator))
 
     @property
     def value(self) -> float:
         """The loss at zero weights."""
-        return self._at.value(0.0)
+        return self.at.value(0.0)
 
     @property
     def coefficients(self) -> Array:
         """Gradient of the loss in the scores; it is computed again for each use, because it is as large as the data."""
-        return self._at.minorant(0.0)[1]
+        return self.at.minorant(0.0)[1]
 
     @cached_property
     def slope(self) -> Array:

@@ -134,7 +134,7 @@ class CertifiedRun:
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
-        self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
+        self.here = loss.at(operator.matvec(w)) if w.any() else self.origin.at
         if w.any():
             self.at = self.point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
@@ -231,8 +231,8 @@ class CertifiedRun:
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
         while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
-            self.loss = self.loss.finer()
-            self.here = self.loss.at(self.at.scores)
+            self.here = self.here.refined()
+            self.loss = self.here.loss
             was_best = self.best is self.at
             self.at = self.point(self.at.w, self.here)
             self.best = self.at if was_best else self.best
@@ -244,8 +244,7 @@ class CertifiedRun:
         product = float(self.coefficients @ self.at.scores)
         # At zero weights, a cut can exceed the loss only by rounding error.
         offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
-        # Coefficients and tables both are from the last call of the loss.
-        self.bundle.add(self.gradient, offset, self.loss.tables())
+        self.bundle.add(self.gradient, offset, self.here.tables)
 
     def switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
         """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
