@@ -5,16 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index, Parameters
-
-if TYPE_CHECKING:
-    from rocmax.losses.carried_cuts import GrownCuts, Growth
-
 
 # Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
 _SAMPLE = ("n_samples", "positive", "n_positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
@@ -285,25 +281,6 @@ class Loss(ABC):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the divisor that turns the sum into the loss, for ``m`` positives and ``n`` negatives."""
         return 1.0
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Return cuts of the loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
-
-        Parameters
-        ----------
-        offset : ndarray of shape (n_cuts,)
-            Values of the cuts at zero weights.
-        tables : list of ndarray or None
-            Tables of the cuts, see :meth:`BoundLoss.tables`.
-        growth : Growth
-            The previous and the new rows.
-
-        Returns
-        -------
-        GrownCuts or None
-            The cuts of the loss on all rows.
-        """
-        return None
 
 
 class Zero(BoundLoss):

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from rocmax._support import Array, Index
 from rocmax._window import check_top, top_weight
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_labels, grow_top
 from rocmax.losses.ranks import CumulativeScores
 
 # Exact search for the most violated labelling of a measure of true and false positives.
@@ -577,13 +576,6 @@ class FreeShift(Loss):
         """Return the divisor of the base loss."""
         return self.base.sum_scale(m, n)
 
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Combine the labellings of the cuts with the best labellings of the new rows."""
-        added = None
-        if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
-            added = self.bind(growth.positive).solve(growth.scores)[1:]
-        return grow_labels(self.base.error, tables, growth, added)
-
 
 class BoundFreeShift(BoundLoss):
     """:class:`FreeShift` bound to labels.
@@ -741,13 +733,6 @@ class PrecisionAtK(Loss):
         """Return the weight of the rows labelled positive, or of the positives if it is smaller."""
         return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
 
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Add the best labels of the new rows."""
-        if self.reference != "best":
-            return None
-        k_old, k = (top_weight(self.k, m + n) for m, n in ((growth.m_old, growth.n_old), (growth.m, growth.n)))
-        return grow_top(k_old, k, offset, growth)
-
 
 @dataclass(frozen=True)
 class BreakEven(Loss):
@@ -778,10 +763,6 @@ class BreakEven(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the weight of the positives."""
         return m
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Add the best labels of the new rows."""
-        return grow_top(growth.m_old, growth.m, offset, growth)
 
 
 class BoundTop(BoundLoss):

@@ -26,7 +26,6 @@ from numpy.typing import ArrayLike
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
     LowestPositives,
     Pieces,
@@ -364,11 +363,6 @@ class WindowPairs(Loss):
         if self.min_tpr > 0:
             m = float(soft_rank(np.array(m), (1.0 - self.min_tpr) * m)) if self.soft_tail else (1.0 - self.min_tpr) * m
         return m * (float(soft_rank(np.array(n), b)) if self.soft_tail else b - window_end(n, self.min_fpr))
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Scale the cuts of a convex loss."""
-        convex = self.surrogate != "sigmoid" and self.min_fpr == 0
-        return grow_pairs(self.sum_scale, offset, growth) if convex else None
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundWindowPairs:
         """Bind the loss to labels and weights."""

@@ -13,7 +13,6 @@ from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.binned import BoundBinned
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
     Descending,
     LowestPositives,
@@ -521,10 +520,6 @@ class PairwiseHinge(Loss):
         """Return the number of pairs."""
         return m * n
 
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Scale the cuts."""
-        return grow_pairs(self.sum_scale, offset, growth)
-
 
 @dataclass(frozen=True)
 class PairwiseSquaredHinge(Loss):
@@ -689,10 +684,6 @@ class PartialAUCTight(_WindowLoss):
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, self.min_tpr)
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Scale the cuts if ``min_fpr=0``; otherwise the first ranks change with new rows, and cuts cannot be kept."""
-        return grow_pairs(self.sum_scale, offset, growth) if self.min_fpr == 0 else None
 
 
 class PartialAUCStructural(_WindowLoss):

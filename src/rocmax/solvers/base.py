@@ -50,7 +50,7 @@ Callback = Callable[[Progress], None]
 class Cuts(NamedTuple):
     """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, for a warm start of the next solve.
 
-    ``tables[k]`` are those of :class:`~rocmax.losses.base.Evaluation` for this cut.
+    ``tables[k]`` are those of :class:`~rocmax.losses.Evaluation` for this cut.
     """
 
     gradient: Array
