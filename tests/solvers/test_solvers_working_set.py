@@ -33,11 +33,11 @@ def test_loss_on_the_rows_is_a_lower_bound_and_exact_where_they_were_chosen(seed
     weight[:2] = 1.0
     scores = rng.integers(0, 6, 150) * 0.5 if tied else rng.standard_normal(150)
     bound = PartialAUCTight(*window).bind(y, weight)
-    found = bound.working_set(scores, reach)
-    if found is None:
+    rows = bound.at(scores).active(reach)
+    if rows is None:
         assert bound.positive.size + reach * bound.b / bound.n * bound.n_negative > 0.4 * 150
         return
-    rows, small = found
+    small = bound.restrict(rows)
     assert (np.diff(rows) > 0).all()
     assert np.isin(bound.positive, rows).all()
     value, gradient = bound.value_and_gradient(scores)
@@ -55,13 +55,22 @@ def test_loss_on_the_rows_is_a_lower_bound_and_exact_where_they_were_chosen(seed
 def test_losses_that_depend_on_most_rows_have_no_working_set():
     y = np.arange(200) % 10 == 0
     scores = np.linspace(-1, 1, 200)
-    assert PartialAUCTight(max_fpr=0.05).bind(y).working_set(scores, 3.0) is not None
-    assert PartialAUCTight(max_fpr=0.5).bind(y).working_set(scores, 3.0) is None
-    assert PartialAUCTight(max_fpr=1.0).bind(y).working_set(scores, 3.0) is None
-    assert PartialAUCStructural(max_fpr=0.05).bind(y).working_set(scores, 3.0) is None
-    rows, small = Binned(PartialAUCTight(max_fpr=0.05), 64).bind(y).working_set(scores, 3.0)
-    assert small.exact
+    assert PartialAUCTight(max_fpr=0.05).bind(y).at(scores).active(3.0) is not None
+    assert PartialAUCTight(max_fpr=0.5).bind(y).at(scores).active(3.0) is None
+    assert PartialAUCTight(max_fpr=1.0).bind(y).at(scores).active(3.0) is None
+    assert PartialAUCStructural(max_fpr=0.05).bind(y).at(scores).active(3.0) is None
+    binned = Binned(PartialAUCTight(max_fpr=0.05), 64).bind(y)
+    rows = binned.at(scores).active(3.0)
+    assert binned.restrict(rows).exact
     assert rows.size < 60
+
+
+def test_rows_of_a_lower_bound_contain_the_positives_and_the_window():
+    y = np.arange(200) % 10 == 0
+    bound = PartialAUCTight(max_fpr=0.05).bind(y)
+    for rows in (np.arange(100, 200), np.flatnonzero(y)):
+        with pytest.raises(ValueError, match="all 20 positives, and negatives of weight 9 or more"):
+            bound.restrict(rows)
 
 
 # Runs

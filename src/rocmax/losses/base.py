@@ -85,7 +85,7 @@ class Evaluation:
         """Return the product of the gradient of the minorant with a vector of scores."""
         return float(self.minorant(width)[1] @ direction)
 
-    def curvature(self, count: int, width: float) -> Pairs:
+    def curvature(self, count: int | None, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
         return self.loss.curvature(self.scores, count, width)
 
@@ -93,9 +93,20 @@ class Evaluation:
         """Return tighter bounds at the same scores; the same bounds if the loss is exact."""
         return self
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
-        return self.loss.thinned(size)
+    def sample(self, size: int) -> tuple[Index, Array] | None:
+        """Return about ``size`` rows and their copies for :meth:`BoundLoss.restrict`, to approximate the loss.
+
+        None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
+        """
+        return None
+
+    def active(self, reach: float) -> Index | None:
+        """Return the rows that determine the loss near these scores, for :meth:`BoundLoss.restrict`.
+
+        ``reach`` is the number of rows relative to those that matter at these scores. None if the loss depends on most
+        of the rows.
+        """
+        return None
 
 
 class BoundLoss(ABC):
@@ -179,38 +190,30 @@ class BoundLoss(ABC):
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
-        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic.
+        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic. With ``count=None``, it has pairs
+        of every row close to a kink, so that it represents rows of small weight that differ from all others.
         """
-        raise TypeError(f"{type(self).__name__} does not implement curvature")
+        lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
+        raise TypeError(f"{type(self).__name__} does not implement {lack}")
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows and the loss on these rows, for approximate computations on a large sample.
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+        """Return the loss on some rows, a function of their scores.
 
-        None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+        copies : ndarray, default=None
+            Number of rows of the same class that each row stands for; only the ratios within a class matter. The loss
+            on the rows then estimates that on all rows. With None, each row stands for itself, and the others do not
+            count: ranks and divisor are those of all rows. The loss is then a lower bound of that on all rows, and
+            equal to it as long as no other row is among those that matter. The rows contain all positives, and
+            negatives for the whole window.
         """
-        return None
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return rows that determine the loss at these scores, and the loss on them, a lower bound for all scores.
-
-        The bound equals the loss as long as no other row is among those that matter. ``reach`` is the number of rows
-        relative to those that matter at these scores. None if the loss depends on most of the rows.
-        """
-        return None
-
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
-        """Return the loss on some rows, for :meth:`local_curvature`; ``copies`` multiplies their weights."""
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
-
-    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
-        """Sample the Hessian of the loss smoothed over ``width``, with pairs of every row close to a kink.
-
-        Unlike :meth:`curvature`, it represents rows of small weight that differ from all others.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement a local curvature")
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
@@ -311,7 +314,7 @@ class Tilted(BoundLoss):
         """Return an object that computes several bounds of the tilted loss at the same scores."""
         return TiltedEvaluation(self, scores)
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
         return self.base.curvature(scores, count, width)
 

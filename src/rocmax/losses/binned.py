@@ -440,21 +440,15 @@ class BoundBinned(BoundLoss):
         """Return an upper bound of the exact loss."""
         return self.at(scores).upper
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows and the exact loss on these rows."""
-        return self.base.thinned(size)
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return some rows and the exact loss on these rows."""
-        return self.base.working_set(scores, reach)
-
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
         """Return the exact loss on some rows."""
-        return self.base.on_rows(rows, copies)
+        if copies is None:
+            return self.base.restrict(rows)
+        return self.bind(self.is_positive[rows], self.weight[rows] * copies)
 
 
 class BinnedEvaluation(Evaluation):
@@ -465,7 +459,7 @@ class BinnedEvaluation(Evaluation):
     def __init__(self, loss: BoundBinned, scores: Array) -> None:
         super().__init__(loss, scores)
         self._found: dict[float, tuple[float, Array]] = {}
-        self._bind, self._weight, self._reach = loss.bind, loss.row_weight, loss.reach
+        self._bind, self._weight = loss.bind, loss.row_weight
         self._cells: Cells = np.empty(scores.size, dtype=np.uint16)
         grid = ScoreGrid.covering(scores, loss.n_bins)
         self.bins = Bins.count(grid, scores, loss.is_positive, loss.row_weight, self._cells)
@@ -501,7 +495,11 @@ class BinnedEvaluation(Evaluation):
         finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
         return finer.at(self.scores)
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+    def active(self, reach: float) -> Index | None:
+        """Return the rows that determine the exact loss near these scores."""
+        return self.loss.base.at(self.scores).active(reach)
+
+    def sample(self, size: int) -> tuple[Index, Array] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.
 
         None if the sample is not much larger than ``size``.
@@ -511,12 +509,12 @@ class BinnedEvaluation(Evaluation):
             return None
         # Lowest bin with negatives that the loss compares with positives, now or after a step.
         above = np.cumsum(self.bins.weight[:n_bins][::-1])
-        down = int(np.searchsorted(above, min(_BEYOND * self._reach, (1.0 - 1e-12) * loss.n)))
+        down = int(np.searchsorted(above, min(_BEYOND * loss.reach, (1.0 - 1e-12) * loss.n)))
         negative, first = self._cells < n_bins, n_bins - 1 - down
         top = np.flatnonzero(negative & (self._cells >= first))
         others = np.flatnonzero(negative & (self._cells < first))
         # The variance of the loss is about 1/m + 1/k for m positives and k negatives in the window.
-        inside = min(1.0, self._reach / float(above[down]))
+        inside = min(1.0, loss.reach / float(above[down]))
         of_positives = np.sqrt(inside) / (1.0 + np.sqrt(inside))
         of_others = 0.1 if others.size else 0.0
         kept, copies = [], []
@@ -528,5 +526,4 @@ class BinnedEvaluation(Evaluation):
             step = max(1, round(side.size / (share * size + 1)))
             kept.append(side[::step])
             copies.append(np.full(kept[-1].size, float(step)))
-        rows = np.concatenate(kept)
-        return rows, self._bind(self._cells[rows] >= n_bins, loss.weight[rows] * np.concatenate(copies))
+        return np.concatenate(kept), np.concatenate(copies)

@@ -482,14 +482,14 @@ class BoundWindowPairs(BoundLoss):
             part.norm = self.norm
         return parts[0], parts[1]
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample pairs by their second derivative, and pairs of rows of one class at the end of its selection.
 
         The selection of negatives has a kink where the score equals that of rank ``b``; its curvature is the density of
         negatives there times their covariance, which is half the mean outer product of their differences. The selection
         of positives with ``min_tpr > 0`` has the same kink.
         """
-        if not self.has_curvature:
+        if count is None or not self.has_curvature:
             return super().curvature(scores, count, width)
         s = self._checked(scores)
         width = width if self.has_kinks else 0.0

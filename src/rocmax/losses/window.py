@@ -36,6 +36,8 @@ from rocmax.losses.ranks import (
 
 # Largest part of the rows that is kept in sorted order for further bounds at the same scores.
 _KEPT = 0.25
+# Largest part of the rows that counts as few rows that determine the loss.
+_MOST_ROWS = 0.4
 
 
 class Coefficients(NamedTuple):
@@ -85,9 +87,29 @@ class WindowEvaluation(Evaluation):
             self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
         return self._values[width]
 
-    def curvature(self, count: int, width: float) -> Pairs:
+    def curvature(self, count: int | None, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
         return self.loss.pairs(self.scores, count, width, self._pieces(width))
+
+    def sample(self, size: int) -> tuple[Index, Array] | None:
+        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
+        loss = self.loss
+        narrow = loss.b < 0.05 * loss.n or loss.lowest.size < 0.05 * loss.m
+        if loss.n_samples < 3 * size or loss.a > 0 or narrow:
+            return None
+        kept = [side[:: max(1, 2 * side.size // size)] for side in (loss.positive, loss.negative)]
+        rows = np.sort(np.concatenate(kept))
+        return rows, np.ones(rows.size)
+
+    def active(self, reach: float) -> Index | None:
+        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window."""
+        loss = self.loss
+        size = loss.n_positive + reach * loss.b / loss.n * loss.n_negative
+        if loss.beyond or size > _MOST_ROWS * loss.n_samples:
+            return None
+        rows = np.concatenate([loss.positive, descending(self.scores, loss, reach * loss.b).rows])
+        rows.sort()
+        return rows
 
     def _pieces(self, width: float) -> Pieces:
         if self._ranked is None or self._ranked[0] < width:
@@ -104,8 +126,6 @@ class WindowEvaluation(Evaluation):
 
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
-# Largest part of the rows in a working set.
-_MOST_ROWS = 0.4
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -223,8 +243,8 @@ class BoundConvex(WindowBound):
         rows = (pos - margin >= pieces.score[pieces.stop - 1]).nonzero()[0]
         return rows[pos[rows].argsort()], limit
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
-        """Sample pairs at each of the kinks of the loss.
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+        """Sample pairs at each of the kinks of the loss; without ``count``, for a window that starts at 0.
 
         The hinge has a kink at ``s_i - z_j = 1``; its curvature is the density of pairs there times their outer
         products. The selection of negatives has a kink where ``z`` equals the score of rank ``b``; its curvature is the
@@ -236,8 +256,14 @@ class BoundConvex(WindowBound):
         s = self._checked(scores)
         return self.pairs(s, count, width, self.cut(s, width))
 
-    def pairs(self, s: Array, count: int, width: float, pieces: Pieces) -> Pairs:
+    def pairs(self, s: Array, count: int | None, width: float, pieces: Pieces) -> Pairs:
         """Return the pairs of :meth:`curvature`."""
+        if count is None and not self.has_local_curvature:
+            return super().curvature(s, count, width)
+        parts = self._local_pairs(s, width, pieces) if count is None else self._sampled(s, count, width, pieces)
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _sampled(self, s: Array, count: int, width: float, pieces: Pieces) -> list[Pairs]:
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
@@ -263,14 +289,12 @@ class BoundConvex(WindowBound):
             parts += self._selection_pairs(s, self.positive, end, slope, bands, part)
         if pieces.start:
             parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return parts
 
-    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
-        """Return pairs for every row within half a width of a kink, for a window that starts at 0."""
-        s = self._checked(scores)
+    def _local_pairs(self, s: Array, width: float, pieces: Pieces) -> list[Pairs]:
+        """Return pairs for every row within half a width of a kink."""
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self.cut(s, width)
         inside = pieces.window_row_weights()
         parts = pairs_near_kink(near, pos - 1.0, Selected(pieces.rows, inside, 0.0), pieces.row_score, width / 2)
         parts = [part._replace(weight=part.weight / self.norm) for part in parts]
@@ -281,42 +305,27 @@ class BoundConvex(WindowBound):
             end = float(pos[-1]) - width / 2
             slope = float(inside[pieces.row_score > end - 1.0].sum())
             parts.append(self._band(s, self.positive, end, slope, width / 2))
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return parts
 
     def _band(self, s: Array, rows: Index, end: float, slope: float, half: float) -> Pairs:
         """Return pairs of every row of one class in the band around the end of its selection."""
         inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
 
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
-        """Return the loss on some rows."""
-        return self._on(~self.is_negative[rows], self.weight[rows] * copies)
-
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
-        narrow = self.b < 0.05 * self.n or self.lowest.size < 0.05 * self.m
-        if self.n_samples < 3 * size or self.a > 0 or narrow:
-            return None
-        kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
-        rows = np.sort(np.concatenate(kept))
-        return rows, self._on(~self.is_negative[rows], self.weight[rows])
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window.
-
-        The maximum over ranks and selections of negatives is then over fewer of them.
-        """
-        if self.beyond or self.positive.size + reach * self.b / self.n * self.n_negative > _MOST_ROWS * self.n_samples:
-            return None
-        s = self._checked(scores)
-        rows = np.concatenate([self.positive, descending(s, self, reach * self.b).rows])
-        rows.sort()
-        weight = self.weight[rows]
-        n = float(weight[self.is_negative[rows]].sum())
-        ends = self.a / n, self.b / n
-        other = BoundConvex(~self.is_negative[rows], weight, *ends, self.min_tpr)
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+        """Return the loss on some rows; without copies, the maximum is over ranks and selections of fewer negatives."""
+        is_negative, weight = self.is_negative[rows], self.weight[rows]
+        if copies is not None:
+            return self._on(~is_negative, weight * copies)
+        n = float(weight[is_negative].sum())
+        if n < self.b * (1 - 1e-12) or rows.size - np.count_nonzero(is_negative) < self.n_positive:
+            raise ValueError(
+                f"rows must contain all {self.n_positive} positives, and negatives of weight {self.b:g} or more; got "
+                f"{rows.size} rows with negatives of weight {n:g}; pass copies for a sample of the rows"
+            )
+        other = BoundConvex(~is_negative, weight, self.a / n, self.b / n, self.min_tpr, self.beyond)
         other.a, other.b, other.norm = self.a, self.b, self.norm
-        return rows, other
+        return other
 
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
@@ -599,8 +608,10 @@ class BoundSquaredHinge(BoundLoss):
 
         return product
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample the active pairs, each with second derivative 2."""
+        if count is None:
+            return super().curvature(scores, count, width)
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, 0.0, self.n)

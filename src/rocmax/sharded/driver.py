@@ -510,7 +510,7 @@ class ShardedLoss(BoundLoss):
 
         return part(0), part(1)
 
-    def curvature(self, scores: Any, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: Any, count: int | None, width: float = 0.0) -> Pairs:
         """Sample pairs that estimate the Hessian, from a random sample of rows."""
         bins, _ = self.bins_at(scores)
         answers = self.space.ask(list(scores.terms), "sample", scores.requested, *self._rates(bins))

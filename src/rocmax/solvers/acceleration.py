@@ -220,7 +220,7 @@ class PartSteps:
             kept.append(rows[drawn])
             copies.append(weight * (loss.weight[rows].sum() / (weight @ loss.weight[kept[-1]])))
         every = np.concatenate(kept)
-        return every, loss.on_rows(every, np.concatenate(copies))
+        return every, loss.restrict(every, np.concatenate(copies))
 
     def _solve(self, residual: Array, allowed: float) -> Array:
         """Return the step to the minimiser on a part of the rows, by Newton's method.
@@ -235,7 +235,7 @@ class PartSteps:
         for _ in range(_INNER_ITERATIONS):
             if 0.5 * float(residual @ residual) <= allowed:
                 break
-            step = newton_direction(part, loss.local_curvature(here.scores, width), run.C, residual, False)
+            step = newton_direction(part, here.curvature(None, width), run.C, residual, False)
             line = _Line(run.C, w + run.C * linear, step, part.matvec(step), here, width)
             t = find_zero(line.slope, float(residual @ step), rtol=0.1, largest=np.inf, max_evals=12)
             w, here = w + t * step, line.here
@@ -308,10 +308,10 @@ class WorkingSet:
         if not self._possible or gap > _NEAR or not run.at.w.any():
             return
         self._possible = False
-        found = run.loss.working_set(run.at.scores, _REACH)
-        if found is None:
+        rows = run.here.active(_REACH)
+        if rows is None:
             return
-        rows, loss = found
+        loss = run.loss.restrict(rows)
         loss = self._binned(loss) or loss
         share = rows.size / run.loss.n_samples
         operator = CountingOperator(as_operator(run.operator.rows(rows)), share)

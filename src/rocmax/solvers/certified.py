@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.lapack import dposv
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rocmax._support import Array, Parameters
+from rocmax._support import Array, Index, Parameters
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import SquaredL2
@@ -85,6 +84,12 @@ _NOTHING = 64 * float(np.finfo(np.float64).eps)
 _RENEWAL = 16
 # They are also computed again if the scores since the last time were larger than the present ones by this factor.
 _MOST_DRIFT = 50.0
+
+
+def thinned(here: Evaluation, size: int) -> tuple[Index, BoundLoss] | None:
+    """Return about ``size`` rows and the loss on them; None if there are few rows, or the loss has no such sample."""
+    found = here.sample(size)
+    return None if found is None else (found[0], here.loss.restrict(*found))
 
 
 # Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
@@ -276,7 +281,7 @@ class CertifiedRun:
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = self.here.thinned(min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
+        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
         pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
         step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
@@ -346,17 +351,17 @@ class CertifiedRun:
         self.move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
+    def _pairs(self, thin: tuple[Index, BoundLoss] | None, count: int) -> Pairs:
         if thin is None and not self.at.w.any():
             # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
-            thin = self.here.thinned(_ROWS_AT_ZERO * count)
+            thin = thinned(self.here, _ROWS_AT_ZERO * count)
         if thin is None:
             return self.here.curvature(count, self.width)
         rows, small = thin
         pairs = small.curvature(self.at.scores[rows], count, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
-    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
+    def _rough_search(self, rows: Index, small: BoundLoss, step: Array, along: Array, slope: float) -> float:
         """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
         linear, quadratic = float(self.at.w @ step), float(step @ step)
         self.here = self.loss.at(self.at.scores + along)

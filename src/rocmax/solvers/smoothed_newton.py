@@ -13,7 +13,7 @@ from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.acceleration import PartSteps, WorkingSet
 from rocmax.solvers.base import Callback, Cuts, Result, require
-from rocmax.solvers.certified import CertifiedRun
+from rocmax.solvers.certified import CertifiedRun, thinned
 
 # Number of iterations that reduce the gap by less than a tenth, after which cutting-plane and Newton steps alternate.
 _SLOW = 3
@@ -149,7 +149,7 @@ class SmoothedNewton(Parameters):
 
     def _subsample_solution(self, operator: Operator, loss: BoundLoss, C: float) -> _Start | None:
         """Return the approximate solution on a part of the rows, a start close to the solution on all rows."""
-        thin = loss.at(np.zeros(loss.n_samples)).thinned(int(_SUBSAMPLE * loss.n_samples))
+        thin = thinned(loss.at(np.zeros(loss.n_samples)), int(_SUBSAMPLE * loss.n_samples))
         if thin is None:
             return None
         rows, small = thin
