@@ -144,7 +144,7 @@ def test_a_set_that_lacks_rows_is_left_for_all_rows(small_sets, monkeypatch):
     X, y = rare_positives()
     loss = PartialAUCTight(max_fpr=0.1)
     # Chosen after the first step, and without a reserve: other negatives enter the window.
-    monkeypatch.setattr(_working_set, "_REACH", 1.0)
+    monkeypatch.setattr(_working_set, "_SET_REACH", 1.0)
     monkeypatch.setattr(_working_set, "_NEAR", 1e9)
     result = solve(SmoothedNewton(tol=1e-4), X, y, loss, 100.0)
     assert result.converged

@@ -266,9 +266,9 @@ _MIN_SIZE, _MAX_ROWS = 500_000, 250_000
 # The set is chosen when the gap, relative to the objective, is at most this: until then the scores change much.
 _NEAR = 20.0
 # Number of negatives in the set, relative to those up to the end of the window.
-_REACH = 3.0
+_SET_REACH = 3.0
 # Number of slow iterations in a row after which all rows are used again.
-_SLOW = 3
+_SET_SLOW = 3
 
 
 class WorkingSet:
@@ -308,7 +308,7 @@ class WorkingSet:
         if not self._possible or gap > _NEAR or not run.at.w.any():
             return
         self._possible = False
-        rows = run.here.active(_REACH)
+        rows = run.here.active(_SET_REACH)
         if rows is None:
             return
         loss = run.loss.restrict(rows)
@@ -325,7 +325,7 @@ class WorkingSet:
 
     def leave_if_slow(self, slow: int) -> None:
         """Continue the run on all rows if it makes little progress."""
-        if self.is_used and slow >= _SLOW:
+        if self.is_used and slow >= _SET_SLOW:
             self.leave()
             self._run.take_minorant()
             self._run.cut()
