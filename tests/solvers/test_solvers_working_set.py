@@ -96,14 +96,14 @@ def by_ocas(X, y, loss, C):
 def small_sets(monkeypatch):
     """Use working sets for small matrices, and count them."""
     chosen = []
-    switch = CertifiedRun.switch
+    switch = CertifiedRun._switch
 
     def counted(run, operator, loss, w, scores):
         chosen.append(loss.n_samples)
         switch(run, operator, loss, w, scores)
 
     monkeypatch.setattr(_working_set, "_MIN_SIZE", 0)
-    monkeypatch.setattr(CertifiedRun, "switch", counted)
+    monkeypatch.setattr(CertifiedRun, "_switch", counted)
     return chosen
 
 

@@ -123,22 +123,25 @@ class SmoothedNewton(Parameters):
         if self.cuts is not None or width is not None:
             run.settle(0.3 * self.tol if width is None else _SETTLED, width or 0.0)
 
-        part, working_set = PartSteps(run, self.tol), WorkingSet(run, self._binned)
-        if width is not None and not is_start:
-            working_set.choose(0.0)
+        parts = PartSteps(run.operator, loss, C, self.tol)
+        # A run that returns its cuts uses all rows, and so does a start, see above.
+        working_set = WorkingSet(run.operator, loss, self._binned) if self.cuts is None and not is_start else None
+        if working_set is not None and width is not None:
+            run.use_working_set(working_set, 0.0)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
-            if not is_start:
-                working_set.choose(gap)
-            working_set.leave_if_slow(slow)
-            if not working_set.is_used and part.wanted(n_iter, slow, gap) and part.step():
+            if working_set is not None:
+                run.use_working_set(working_set, gap)
+                if run.is_on_working_set and working_set.is_slow(slow):
+                    run.leave_working_set()
+            if not run.is_on_working_set and parts.wanted(n_iter, slow, gap, run.best.w) and run.part_step(parts):
                 return
             if slow >= _SLOW and n_iter % 2:
                 run.cutting_plane_step()
             else:
                 run.newton_step(0.3 * self.tol, rough=n_iter <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP)
 
-        result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step, working_set.leave)
+        result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
         return result, _Start(result.w, 0.0) if result.w.any() else _Start(run.at.w, run.width)
 
     def _binned(self, loss: BoundLoss) -> BoundLoss | None:
