@@ -130,8 +130,10 @@ class BoundLoss(ABC):
         The weights of the rows ``positive``.
     m, n : float
         Total weight of the positives and of the negatives.
-    convex, smooth : bool
-        As in :class:`Loss`, for this window.
+    convex : bool
+        Whether the loss is convex in the scores, so that a solver can certify the optimum.
+    smooth : bool
+        Whether the loss is continuously differentiable.
     exact : bool
         Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
@@ -258,16 +260,10 @@ class Loss(ABC):
 
     Attributes
     ----------
-    convex : bool
-        Whether the loss is convex in the scores, so that a solver can certify the optimum.
-    smooth : bool
-        Whether the loss is continuously differentiable.
     shift_invariant : bool
         Whether the loss is invariant to adding a constant to all scores. The gradient coefficients then sum to zero.
     """
 
-    convex: ClassVar[bool]
-    smooth: ClassVar[bool]
     shift_invariant: ClassVar[bool] = True
 
     get_params = Parameters.get_params

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -377,9 +377,6 @@ class Binned(Loss):
 
     loss: Loss
     n_bins: int = 8192
-
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss) or not self.loss.shift_invariant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -136,9 +136,6 @@ class PartialAUCRamp(Loss):
     width: float = 1.0
     margin: float | None = None
     min_tpr: float = 0.0
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
@@ -315,9 +312,6 @@ class SoftMeasure(Loss):
     base: SmoothMeasure
     width: float = 1.0
 
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         _check_width(self.width)
         if not hasattr(self.base, "slopes"):
@@ -353,9 +347,6 @@ class SoftPrecision(Loss):
 
     k: float | None
     width: float = 1.0
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_width(self.width)

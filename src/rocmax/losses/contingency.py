@@ -258,8 +258,6 @@ class ContingencyLoss(Loss):
     Joachims, "A support vector method for multivariate performance measures", ICML 2005.
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
     # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
@@ -561,8 +559,6 @@ class FreeShift(Loss):
     """
 
     base: ContingencyLoss
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
         """Bind the loss to labels and weights."""
@@ -712,8 +708,6 @@ class PrecisionAtK(Loss):
 
     k: float
     reference: str = "best"
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_top(self.k)
@@ -752,9 +746,6 @@ class BreakEven(Loss):
     >>> BreakEven().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
     1.25
     """
-
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
         """Bind the loss to labels and weights."""

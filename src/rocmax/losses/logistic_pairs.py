@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import comb, factorial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -344,9 +344,6 @@ class WindowPairs(Loss):
     soft_tail: bool = False
     scale: float = 1.0
     min_tpr: float = 0.0
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.surrogate not in _SURROGATES:

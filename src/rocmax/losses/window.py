@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -518,9 +518,6 @@ class PairwiseHinge(Loss):
     1.0
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, 0.0, 1.0)
@@ -548,9 +545,6 @@ class PairwiseSquaredHinge(Loss):
     >>> PairwiseSquaredHinge().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
     1.875
     """
-
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = True
 
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs."""
@@ -689,9 +683,6 @@ class PartialAUCTight(_WindowLoss):
     2.25
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, self.min_tpr)
@@ -725,9 +716,6 @@ class PartialAUCStructural(_WindowLoss):
     >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
     1.25
     """
-
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
@@ -764,9 +752,6 @@ class PartialAUCHinge(_WindowLoss):
     >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
     1.0
     """
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
         """Bind the loss to labels and weights; with ``min_fpr=0`` this is the tight loss, and convex."""
