@@ -7,7 +7,10 @@ STAMP := $(VENV)/.installed
 OLDEST := .venv-oldest
 DOCS_BUILT := docs/_build docs/gallery docs/repository docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 
-.PHONY: demo test test-oldest lint bench docs clean
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
+CORE := losses solvers metrics penalties measures linear test_operators.py
+
+.PHONY: demo test test-fast test-core test-oldest golden lint bench docs clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -22,7 +25,18 @@ demo: $(STAMP)-plot,cli
 
 # One BLAS thread per worker: more would fight over the same cores.
 test: $(STAMP)-test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup src tests
+	$(PYTEST) src tests
+
+# While working: the first case of each test, and no slow ones; or all tests of losses, solvers, measures and linear models.
+test-fast: $(STAMP)-test
+	$(PYTEST) --first-case src tests
+
+test-core: $(STAMP)-test
+	$(PYTEST) $(addprefix tests/,$(CORE))
+
+# Whether results are those of the last redesign, bit by bit, on the machine that made the hashes.
+golden: $(STAMP)-test
+	$(BIN)/python tests/golden/golden.py check
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what they need themselves is new.
 test-oldest: pyproject.toml
@@ -36,6 +50,7 @@ lint: $(STAMP)-lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.run

@@ -13,6 +13,24 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--first-case", action="store_true", help="only the first case of each test, and no slow test")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--first-case``, keep one case of each test function and leave out what is slow."""
+    if not config.getoption("--first-case"):
+        return
+    kept, seen = [], set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if test not in seen and item.get_closest_marker("slow") is None:
+            seen.add(test)
+            kept.append(item)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A folder with a table to learn from, train.csv, and another, test.csv."""

@@ -133,7 +133,7 @@ def test_the_list_of_trusted_types_has_no_functions_and_nothing_that_a_file_may_
     names = rocmax.trusted_types()
     assert all(rocmax.model_io._is_ours(name) for name in names)
     assert not {"rocmax.load", "rocmax.report", "builtins.eval", "numpy.load"} & set(names)
-    assert "rocmax.estimators.TreeModel" in names
+    assert "rocmax.boosted.TreeModel" in names
 
 
 # MLflow has warnings of its own about deprecated parts of other packages.

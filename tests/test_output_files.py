@@ -138,6 +138,26 @@ def test_an_error_leaves_the_old_file(tmp_path):
     assert parts(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError(5, "Input/output error"), "[Errno 5] Input/output error: '{}'"),
+        (OSError(2, "No such file", "other.csv"), "[Errno 2] No such file: 'other.csv'"),
+        (OSError("no scheduler"), "no scheduler"),
+    ],
+    ids=["no name", "other name", "own text"],
+)
+def test_only_errors_without_a_file_get_the_name_of_the_output(tmp_path, error, text):
+    def write():
+        with output_file(tmp_path / "a"):
+            raise error
+
+    with pytest.raises(OSError) as caught:  # noqa: PT011  # the text is compared below
+        write()
+    assert str(caught.value) == text.format(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")

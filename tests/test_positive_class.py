@@ -328,7 +328,13 @@ def test_a_model_of_a_table_knows_its_positive_class(model, limit):
     pytest.importorskip("pandas")
     table = payments(600, 0)
     found = rocmax.tables.fit_table(
-        table, target="label", positive="fraud", drop="customer", model=model, tune=False, **limit
+        table,
+        target="label",
+        positive="fraud",
+        columns=rocmax.tables.Columns(drop="customer"),
+        model=model,
+        tune=False,
+        **limit,
     )
     assert found.pos_label == found.positive == "fraud"
     positive = (table["label"] == "fraud").to_numpy()

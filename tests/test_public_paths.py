@@ -32,6 +32,7 @@ PACKAGES = [
     "rocmax.measures",
     "rocmax.metrics",
     "rocmax.operators",
+    "rocmax.papers",
     "rocmax.penalties",
     "rocmax.solvers",
     "rocmax.tables",
@@ -135,7 +136,7 @@ def test_model_files_name_public_modules_only(kind):
     homes = {*PACKAGES, "rocmax.boosted", "rocmax.kernel", "rocmax.online", "rocmax.papers"}
     for model in models:
         names = stored_types(model)
-        assert f"rocmax.{kind.__name__}" in names
+        assert f"{kind.__module__}.{kind.__name__}" in names
         assert {name.rpartition(".")[0] for name in names} <= homes
 
 

@@ -26,6 +26,7 @@ PACKAGES = [
     "rocmax.measures",
     "rocmax.metrics",
     "rocmax.operators",
+    "rocmax.papers",
     "rocmax.penalties",
     "rocmax.solvers",
     "rocmax.tables",

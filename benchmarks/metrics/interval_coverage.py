@@ -20,7 +20,7 @@ from scipy.stats import norm
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import markdown, publish
 from rocmax.metrics import bootstrap_interval, delong_interval, delong_test, partial_auc_score
-from rocmax.metrics.uncertainty import estimate_measures
+from rocmax.metrics.uncertainty import estimate_measures, tail_share
 
 SHIFT, N_OTHER, N_RESAMPLES = 1.3, 300, 300
 IN_WINDOW = (2, 5, 10, 20, 30, 50, 100)
@@ -241,7 +241,8 @@ def main() -> None:
         *((*case, n_samples) for case in (*WINDOWS, *FLOORS, *CORNERS)),
     ]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "the window contains")
+        for start in ("the window contains", "DeLong's interval covers", "the interval of"):
+            warnings.filterwarnings("ignore", start)
         found, seconds = kept("interval_coverage", jobs, (lambda *_: None) if args.report else work)
     intro = (
         f"`python -m benchmarks.metrics.interval_coverage --samples {n_samples}`: {n_samples} samples for DeLong's "
@@ -251,18 +252,31 @@ def main() -> None:
         "population. Shares are in percent: samples whose interval covers the area, samples in which DeLong's test "
         "rejects the equality of two equal models at 5 %, and samples in which a curve does not enter the region, "
         "so that DeLong's interval and test do not exist. Numbers of rows in a region are expected ones, between the "
-        "points where the curve enters and leaves it."
+        "points where the curve enters and leaves it. In the 33 cases with 200 rows or more of each class, the "
+        "column of the bootstrap is from before `bootstrap_interval` took quantiles further out with few rows; with "
+        f"200 rows, these are {100 * tail_share(0.95, 200):.1f} and {100 - 100 * tail_share(0.95, 200):.1f} % instead "
+        "of 2.5 and 97.5 %, which changes little. `delong_interval` and `delong_test` warn below 30 rows of a class in "
+        "a region, `bootstrap_interval` below 10: with 2 or 5 of them, it covers 66 to 87 %."
     )
+    covers = {job: figures[0] for job, figures in found.items() if job[0] == "few rows"}
+    below = [job for job, share in covers.items() if share < 0.93]
+    few_below = sum(job[3] == min(FEW) for job in below)
     few_intro = (
         f"Shares, in percent, of {AUC_SAMPLES} samples in which `delong_interval` covers the AUC; the standard error "
         f"of 95 % is {100 * np.sqrt(0.05 * 0.95 / AUC_SAMPLES):.1f}. Negatives are standard normal and positives "
         "normal with a standard deviation of 1 or 2, or both are exponential. With 5 positives and an AUC of 0.99, "
-        "most samples have all pairs in the right order; an interval of such a sample is [low, 1]."
+        "most samples have all pairs in the right order; an interval of such a sample is [low, 1]. "
+        f"Less than 93 % are covered in {len(below)} of {len(covers)} cases, {few_below} of them with 5 positives; "
+        "`delong_interval` warns below 10 rows of a class."
     )
     resampled_intro = (
         f"The same for `bootstrap_interval` in {BOOTSTRAP_SAMPLES} samples of normal scores with {N_RESAMPLES} "
         f"resamples each, up to a false-positive rate of {BOOTSTRAP_LIMIT:g} for the last two measures; the standard "
-        f"error of 95 % is {100 * np.sqrt(0.05 * 0.95 / BOOTSTRAP_SAMPLES):.1f}."
+        f"error of 95 % is {100 * np.sqrt(0.05 * 0.95 / BOOTSTRAP_SAMPLES):.1f}. Coverage falls with "
+        "the distance of the measure from 0 or 1 in rows of the smaller class: an AUC of 0.99 with 30 positives is "
+        "0.3 rows from 1, and most resamples of few rows do not show such a small share. `bootstrap_interval` warns "
+        "if a measure is less than one row from 0 or 1, and below 10 rows of a class. Use `delong_interval` for the "
+        "AUC there."
     )
     groups_intro = (
         f"Normal scores of which the rows of a group share the given part of the variance; {n_samples} samples, a "

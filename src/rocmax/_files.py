@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import re
 import secrets
 import signal
 import stat
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -118,14 +116,27 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     check_output(path)
     if is_special(path):
-        with _direct(path) as file:
+        number = _descriptor(path)
+        if number == 1 and sys.stdout is not None:
+            sys.stdout.flush()
+        with _writer(path, path if number is None else os.dup(number), "w") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
     remove_stale(target.parent)
+    old = _found(target)
+    # A new file follows the umask, which files of tempfile do not; the replacement of a private file is always private.
+    mode = 0o666 if old is None else 0o600
     with _part_beside(target) as part:
-        with _create(part, target, path) as file:
+        with _writer(path, part, "x", lambda name, flags: os.open(name, flags, mode)) as file:
+            if sys.platform != "win32":
+                with suppress(OSError):  # some file systems do not support locks
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if old is not None:
+                _keep_rights(part, old)
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         check_stopped()
         part.replace(target)
 
@@ -138,7 +149,7 @@ def write_file(path: str | Path, content: bytes) -> None:
 
 def append_line(path: str | Path, line: str) -> None:
     """Append a line to a file, which is created if necessary; after an incomplete line, start a new one."""
-    with _Raw(path, "a+", Path(path)) as file:
+    with _naming(path), open(path, "a+b") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
         start = "" if file.read() in (b"", b"\n") else "\n"
         file.write(f"{start}{line}\n".encode())
@@ -169,32 +180,30 @@ def remove_stale(folder: Path) -> None:
     """Remove the temporary files of killed processes from a folder."""
     if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
         return
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if _PART.fullmatch(entry.name)]
-    for name in names:
-        pid = int(cast(re.Match[str], _PART.fullmatch(name))[1])
-        if not _lives(pid) and not _locked(folder / name):
-            (folder / name).unlink(missing_ok=True)
+    for path in list(folder.glob(".rocmax-*.part")):
+        found = _PART.fullmatch(path.name)
+        if found and not _lives(int(found[1])) and not _locked(path):
+            path.unlink(missing_ok=True)
 
 
-class _Raw(io.FileIO):
-    """File whose errors contain the path of the output."""
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Add the path of the output to errors of the operating system that name no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
-    def __init__(self, file: Any, mode: str, path: Path, opener: Any = None) -> None:
-        self.path = path
-        super().__init__(file, mode, opener=opener)
 
-    def write(self, content: Any, /) -> int:
-        with self.named():
-            return cast(int, super().write(content))
-
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """Add the path of the output to operating-system errors."""
-        try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from None
+@contextmanager
+def _writer(path: Path, file: Path | int, mode: str, opener: Any = None) -> Iterator[BinaryIO]:
+    """Open a file or descriptor for writing to an output; after an error, what is still in the buffer is discarded."""
+    with _naming(path), io.FileIO(file, mode, opener=opener) as raw:
+        buffered = io.BufferedWriter(raw, _BUFFER)
+        yield cast(BinaryIO, buffered)
+        buffered.flush()
 
 
 def _found(path: Path) -> os.stat_result | None:
@@ -247,25 +256,6 @@ def _part_beside(target: Path) -> Iterator[Path]:
         _parts.discard(part)
 
 
-@contextmanager
-def _create(part: Path, target: Path, path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file with the permissions of the file to replace, locked to mark it as in use."""
-    old = _found(target)
-    # A new file follows the umask; a replacement of a private file is never readable by others.
-    mode = 0o666 if old is None else 0o600
-    raw = _Raw(part, "x", path, opener=lambda name, flags: os.open(name, flags, mode))
-    with _buffered(raw) as file:
-        if sys.platform != "win32":
-            with suppress(OSError):  # some file systems do not support locks
-                fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if old is not None:
-            _keep_rights(part, old)
-        yield file
-        file.flush()
-        with raw.named():
-            os.fsync(raw.fileno())
-
-
 def _keep_rights(part: Path, old: os.stat_result) -> None:
     mode = stat.S_IMODE(old.st_mode)
     new = part.stat()
@@ -277,26 +267,6 @@ def _keep_rights(part: Path, old: os.stat_result) -> None:
             if part.stat().st_gid != old.st_gid:  # another group gets the permissions of others
                 mode = (mode & ~0o070) | ((mode & 0o007) << 3)
     part.chmod(mode)
-
-
-@contextmanager
-def _direct(path: Path) -> Iterator[BinaryIO]:
-    number = _descriptor(path)
-    if number == 1 and sys.stdout is not None:
-        sys.stdout.flush()
-    with _buffered(_Raw(path if number is None else os.dup(number), "w", path)) as file:
-        yield file
-
-
-@contextmanager
-def _buffered(raw: _Raw) -> Iterator[BinaryIO]:
-    """Yield a buffered writer of a file; after an error, the buffer is discarded."""
-    file = io.BufferedWriter(raw, _BUFFER)
-    try:
-        yield cast(BinaryIO, file)
-        file.flush()
-    finally:
-        raw.close()
 
 
 def _lives(pid: int) -> bool:
@@ -337,21 +307,28 @@ def run(program: Callable[[], int]) -> NoReturn:
         Function that returns the exit code.
     """
     _open_closed_streams()
-    _catch_signals()
+    for number in _signals():
+        # Keep ignored signals ignored, as for nohup and background jobs.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
     code: int | str | None
     try:
         code = program()
         check_stopped()
-        sys.exit(code)
-    except BrokenPipeError:
-        _drop_stdout()
-        code = BROKEN_PIPE
-    except OSError as error:
-        if error.errno not in STREAM_ERRORS:
-            raise
-        code = _report_stdout_error(error)
     except SystemExit as stop:
-        code = _exit_code(stop)
+        # The command-line parser converts a broken pipe to SystemExit.
+        code = BROKEN_PIPE if isinstance(stop.__context__, BrokenPipeError) else stop.code
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.errno not in STREAM_ERRORS:
+            raise
+        code = _stdout_failed(error)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        code = _stdout_failed(error, code)
+    if code == 128 + signal.SIGINT:
+        _write_stderr("Interrupted")
     sys.exit(code)
 
 
@@ -370,36 +347,6 @@ def _open_closed_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-
-
-def _catch_signals() -> None:
-    """Install handlers that remove incomplete files and exit with 128 plus the number of the signal."""
-    for number in _signals():
-        # Keep ignored signals ignored, as for nohup and background jobs.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
-
-
-def _exit_code(stop: SystemExit) -> int | str | None:
-    """Flush standard output and return the exit code."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_stdout()
-        return BROKEN_PIPE
-    except OSError as error:
-        if stop.code == 0:
-            return _report_stdout_error(error)
-        _drop_stdout()
-        return stop.code
-    # The command-line parser converts a broken pipe to SystemExit.
-    if isinstance(stop.__context__, BrokenPipeError):
-        _drop_stdout()
-        return BROKEN_PIPE
-    if stop.code == 128 + signal.SIGINT:
-        _write_stderr("Interrupted")
-    return stop.code
 
 
 def _signals() -> list[int]:
@@ -421,8 +368,16 @@ def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
-def _report_stdout_error(error: OSError) -> int:
-    _drop_stdout()
+def _stdout_failed(error: OSError, code: int | str | None = None) -> int | str:
+    """Return the exit code after an error of standard output; it is reported unless the program failed before."""
+    # The null device keeps the interpreter from failing again at exit.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    if code:
+        return code
     _write_stderr(f"Error: {error_text(error)}")
     return 1
 
@@ -432,13 +387,6 @@ def _write_stderr(line: str) -> None:
         sys.stderr.write(line + "\n")
 
 
-def _drop_stdout() -> None:
-    """Redirect standard output to the null device, so that the interpreter does not fail again at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
-
-
 # Limits on the decompressed size of files, so that a small file cannot fill the memory.
 
 
@@ -446,12 +394,6 @@ def _drop_stdout() -> None:
 # compressed by a factor of more than 50.
 LEAST_LIMIT = 1 << 28
 RATIO = 100
-# Members are read in pieces because the declared size in an archive may be wrong.
-_PIECE = 1 << 20
-
-
-class UnpackLimitError(ValueError):
-    """Error about a file whose decompressed size exceeds the limit."""
 
 
 def unpack_limit(compressed_size: int, max_bytes: int | None) -> int:
@@ -480,50 +422,3 @@ def beyond_limit(path: object, limit: int) -> Message:
     """Return the message for a file whose decompressed size exceeds the limit."""
     found = f"{path} must not exceed the limit of {limit:,} bytes decompressed; if you trust it, increase the limit"
     return Message(found, " (", Parameter("max_bytes", ...), ")")
-
-
-def read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
-    """Return the members of a zip archive and their total decompressed size.
-
-    Raise UnpackLimitError if the size exceeds ``limit``, and the errors of zipfile if the archive is damaged.
-    """
-    members: dict[str, bytes] = {}
-    total = 0
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if sum(info.file_size for info in archive.infolist()) > limit:
-            raise UnpackLimitError
-        for info in archive.infolist():
-            if info.filename in members:
-                raise zipfile.BadZipFile(f"member names must be distinct; got {info.filename!r} twice")
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise zipfile.BadZipFile(f"{info.filename!r} must use deflate; got method {info.compress_type}")
-            members[info.filename] = _read_member(archive, info.filename)
-            total += len(members[info.filename])
-    return members, total
-
-
-def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    pieces = []
-    with archive.open(name) as stream:
-        while piece := stream.read(_PIECE):
-            pieces.append(piece)
-    return b"".join(pieces)
-
-
-def model_size(members: dict[str, bytes], limit: int) -> int:
-    """Return the size of the arrays of a skops archive, which is counted for each reference to an array."""
-    sizes = {name: len(member) for name, member in members.items()}
-    for name, member in members.items():
-        if member.startswith(b"PK\x03\x04"):  # sparse matrices are nested archives
-            sizes[name] += read_archive(member, limit)[1]
-    total, nodes = 0, [json.loads(members["schema.json"])]
-    while nodes:
-        node: Any = nodes.pop()
-        if isinstance(node, dict):
-            total += sizes.get(node["file"], 0) if isinstance(node.get("file"), str) else 0
-            nodes.extend(node.values())
-        elif isinstance(node, list):
-            nodes.extend(node)
-        if total > limit:
-            raise UnpackLimitError
-    return total

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from rocmax._validation import CHECKING, TrainingSet
+from rocmax._validation import CHECKING, TrainingSet, check_groups
 
 # Splits that keep groups of rows together.
 
@@ -55,19 +55,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def with_groups(data: TrainingSet, groups: Any) -> TrainingSet:
     """Return the training set with the group of each given row, for its splits; ``groups`` may be None."""
-    if groups is None:
-        return data
-    found = np.asarray(groups)
-    if found.shape != data.given.shape:
-        raise ValueError(f"groups must have one value for each of {data.given.size} rows; got shape {found.shape}")
-    # pandas.NA has no truth value, and NaN is the value that differs from itself.
-    values = found.tolist()
-    if any(value is None or type(value).__name__ == "NAType" or value != value for value in values):
-        raise ValueError("groups must not have missing values; got NaN or None. Give such rows groups of their own")
-    kinds = sorted({type(value).__name__ for value in values})
-    if len(kinds) > 1:
-        raise ValueError(f"groups must be values of one type; got {' and '.join(kinds)}. Convert them to text")
-    return data._replace(groups=found)
+    return data if groups is None else data._replace(groups=check_groups(groups, data.given.size))
 
 
 def given_splits(data: TrainingSet, cv: Any) -> list[Split]:

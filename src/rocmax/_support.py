@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import get_ident
+from itertools import groupby
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -52,6 +52,26 @@ def set_public_module(public: str, namespace: dict[str, Any], names: Iterable[st
 # Messages that name parameters: in Python as ``target=...``, on the command line as ``--target``.
 
 
+# What the parameters that the running function takes inside an object are written in, such as ``reading=Reading``.
+_holders: ContextVar[Mapping[str, str]] = ContextVar("holders", default=MappingProxyType({}))
+
+
+@contextmanager
+def holding(holders: Mapping[str, str]) -> Iterator[None]:
+    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``.
+
+    Parameters
+    ----------
+    holders : mapping of str to str
+        What is written before the parentheses, by the name of the parameter.
+    """
+    token = _holders.set(holders)
+    try:
+        yield
+    finally:
+        _holders.reset(token)
+
+
 class Parameter(NamedTuple):
     """A parameter named in a message.
 
@@ -63,8 +83,8 @@ class Parameter(NamedTuple):
     value: Any = None
     within: str = "{}"
 
-    def in_python(self) -> str:
-        """Return the parameter as it is written in a call."""
+    def as_keyword(self) -> str:
+        """Return the parameter as a keyword of a call."""
         if self.value is None:
             return self.name
         return f"{self.name}={'...' if self.value is ... else repr(self.value)}"
@@ -76,11 +96,24 @@ class Message(str):
     parts: tuple[str | Parameter, ...]
 
     def __new__(cls, *parts: str | Parameter) -> Self:
-        """Put the parts together."""
-        text = "".join(_rendered(part, Parameter.in_python) for part in parts)
-        message = super().__new__(cls, text)
+        """Put the parts together; neighbors in one object are written in one."""
+        texts: list[str] = []
+        for holder, group in groupby(parts, _holder):
+            found = list(group)
+            if holder is None:
+                texts += [_rendered(part, Parameter.as_keyword) for part in found]
+                continue
+            held = [part for part in found if isinstance(part, Parameter)]
+            values = ", ".join(part.as_keyword() for part in held)
+            texts.append(held[0].within.format(f"{holder}({values})"))
+        message = super().__new__(cls, "".join(texts))
         message.parts = parts
         return message
+
+
+def _holder(part: str | Parameter) -> str | None:
+    """Return what a parameter with a value is written in; a name alone is written as it is."""
+    return _holders.get().get(part.name) if isinstance(part, Parameter) and part.value is not None else None
 
 
 class Caution(Message):
@@ -160,42 +193,14 @@ def need(package: str) -> Any:
         raise ImportError(f"{purpose} {package}: pip install 'rocmax[{extra}]' ({error})") from error
 
 
-# Adapters of array libraries in scikit-learn. A search for all estimators, as in skops, imports them, and with them the
-# libraries that are installed: PyTorch and Dask alone take longer than a fit to a small table.
-_ADAPTERS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch"))
-
-
-class _AdapterRefusal:
-    """Finder of modules that refuses the adapters of array libraries in the thread that made it."""
-
-    def __init__(self) -> None:
-        self._thread = get_ident()
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Raise ImportError for an adapter, which a search for estimators skips; leave other modules to others."""
-        if name.startswith(_ADAPTERS) and get_ident() == self._thread:
-            raise ImportError(f"{name} is not needed")
-
-
-@contextmanager
-def without_array_libraries() -> Iterator[None]:
-    """Keep scikit-learn's search for estimators from importing array libraries; imports elsewhere do not change."""
-    finder = _AdapterRefusal()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-
-
 # Access to the parameters of immutable objects by name, as in scikit-learn's estimators.
 
 
 class Parameters:
-    """Mixin with ``get_params`` and ``with_params``; each constructor parameter must be stored under its name.
+    """Mixin with ``get_params``; each constructor parameter must be stored under its name.
 
     Losses, penalties and solvers are immutable: they can be shared, hashed and used as default values. Therefore there
-    is no ``set_params``; :meth:`with_params` returns a new object.
+    is no ``set_params``; ``dataclasses.replace`` returns a new object.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -211,70 +216,16 @@ class Parameters:
         dict
             Parameter names mapped to their values.
         """
-        params = {name: getattr(self, name) for name in _names(type(self))}
+        # The fields of a dataclass would miss the parameters of a subclass that has its own constructor.
+        listed = inspect.signature(type(self)).parameters
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in listed.values()):
+            raise TypeError(f"{type(self).__name__} must name its parameters; its constructor takes *args or **kwargs")
+        params = {name: getattr(self, name) for name in listed}
         if deep:
             for name, part in list(params.items()):
                 if hasattr(part, "get_params") and not isinstance(part, type):
                     params |= {f"{name}__{key}": value for key, value in part.get_params().items()}
         return params
-
-    def with_params(self, **params: Any) -> Self:
-        """Return a copy with some parameters replaced.
-
-        Parameters
-        ----------
-        **params : dict
-            New values; ``part__name`` is the parameter ``name`` of the nested object ``part``.
-
-        Returns
-        -------
-        object
-            A new, validated object of the same type.
-        """
-        own = self.get_params(deep=False)
-        return type(self)(**(own | replaced(type(self).__name__, own, params)))
-
-
-def replaced(owner: str, current: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """Return new parameter values with nested names resolved.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the class, used in error messages.
-    current : dict
-        The parameters of the object mapped to their values.
-    params : dict
-        New values by name. Names may be nested, such as ``loss__max_fpr``.
-
-    Returns
-    -------
-    dict
-        New values by top-level name: a nested object is replaced by a copy with the new parameters.
-    """
-    plain = {name: value for name, value in params.items() if "__" not in name}
-    nested: dict[str, dict[str, Any]] = {}
-    for name, value in params.items():
-        part, mark, rest = name.partition("__")
-        if part not in current:
-            raise ValueError(f"{owner} has no parameter {part!r}; it has {', '.join(sorted(current)) or 'none'}")
-        if mark:
-            nested.setdefault(part, {})[rest] = value
-    for name, values in nested.items():
-        part = plain.get(name, current[name])
-        if not hasattr(part, "with_params"):
-            raise ValueError(f"{name}={part!r} of {owner} has no parameters; got {', '.join(sorted(values))} for it")
-        plain[name] = part.with_params(**values)
-    return plain
-
-
-def _names(cls: type) -> list[str]:
-    if cls.__init__ is object.__init__:  # type: ignore[misc]
-        return []
-    listed = list(inspect.signature(cls).parameters.values())
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in listed):
-        raise TypeError(f"{cls.__name__} must name its parameters; its constructor takes *args or **kwargs")
-    return [parameter.name for parameter in listed]
 
 
 # Progress of long steps, for a listener such as a progress bar.

@@ -319,6 +319,33 @@ def _check_weight_size(weight: NDArray[np.float64]) -> None:
         raise ValueError(f"sample_weight must be {WEIGHT_SIZE}; got {found}. {WEIGHT_ADVICE}")
 
 
+def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+    """Return the group of each row; raise ValueError unless there is one per row, all of one type."""
+    found = np.asarray(groups)
+    if found.shape != (n_rows,):
+        raise ValueError(f"groups must have one value for each of {n_rows} rows; got shape {found.shape}")
+    if missing_values(found).any():
+        raise ValueError("groups must not have missing values; got NaN or None. Give such rows groups of their own")
+    kinds = sorted({type(value).__name__ for value in found.tolist()})
+    if len(kinds) > 1:
+        raise ValueError(f"groups must be values of one type; got {' and '.join(kinds)}. Convert them to text")
+    return found
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN or missing in the sense of pandas."""
+    # NaN is the value that differs from itself; pandas.NA has no truth value.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the values that are missing, see :func:`is_missing`."""
+    if values.dtype.kind in "OT":
+        return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    missing: NDArray[np.bool_] = values != values
+    return missing
+
+
 def extreme_weights(weight: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the weights that are too small or too large, but not zero."""
     found: NDArray[np.bool_] = (weight > 0) & ((weight < _SMALLEST) | (weight > LARGEST))

@@ -7,9 +7,13 @@ import importlib
 import inspect
 import io
 import json
+import sys
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,8 @@ import sklearn
 from scipy import sparse
 
 import rocmax
-from rocmax._files import UnpackLimitError, beyond_limit, model_size, read_archive, unpack_limit, write_file
-from rocmax._support import need, set_public_module, without_array_libraries
+from rocmax._files import beyond_limit, unpack_limit, write_file
+from rocmax._support import need, set_public_module
 
 # Increased when earlier versions must not read the file.
 FORMAT = 3
@@ -62,10 +66,17 @@ _HOMES = (
 _SPARSE = ("csr_array", "csr_matrix")
 # Types that skops does not know to be safe: they store names and types of columns, and select columns of a frame.
 _HARMLESS = ("numpy.dtype", "sklearn.compose._column_transformer.make_column_selector")
+# Adapters of array libraries in scikit-learn. A search for all estimators, as in skops, imports them, and with them the
+# libraries that are installed: PyTorch and Dask alone take longer than a fit to a small table.
+_ADAPTERS = tuple(f"sklearn.externals.array_api_compat.{name}" for name in ("cupy", "dask", "torch"))
 
 
 class ModelFileError(ValueError):
     """Error about a model file that cannot be saved or loaded."""
+
+
+class _UnpackLimitError(ValueError):
+    """Error about a file whose decompressed size exceeds the limit."""
 
 
 def save(model: Any, path: str | Path, *, about: dict[str, Any] | None = None) -> None:
@@ -251,10 +262,10 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
     compressed = _content(path)
     limit = unpack_limit(len(compressed), max_bytes)
     try:
-        members, _ = read_archive(compressed, limit)
+        members, _ = _read_archive(compressed, limit)
         header, content = json.loads(members["rocmax.json"]), members["model.skops"]
         found = _checksum(header, content) if isinstance(header, dict) else ""
-    except UnpackLimitError:
+    except _UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None
     except Exception as error:  # a modified archive can raise many errors
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
@@ -269,12 +280,50 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
             "restore the file"
         )
     try:
-        model_size(read_archive(content, limit)[0], limit)
-    except UnpackLimitError:
+        _check_model_size(_read_archive(content, limit)[0], limit)
+    except _UnpackLimitError:
         raise ModelFileError(beyond_limit(path, limit)) from None
     except Exception as error:
         raise ModelFileError(f"{path} is damaged or was modified: {type(error).__name__}: {error}") from error
     return header, content
+
+
+def _read_archive(content: bytes, limit: int) -> tuple[dict[str, bytes], int]:
+    """Return the members of a zip archive and their total decompressed size.
+
+    Raise an error if the size exceeds ``limit``, and the errors of zipfile if the archive is damaged.
+    """
+    members: dict[str, bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(info.file_size for info in archive.infolist()) > limit:
+            raise _UnpackLimitError
+        for info in archive.infolist():
+            if info.filename in members:
+                raise zipfile.BadZipFile(f"member names must be distinct; got {info.filename!r} twice")
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise zipfile.BadZipFile(f"{info.filename!r} must use deflate; got method {info.compress_type}")
+            with archive.open(info.filename) as stream:
+                # In pieces, because the size that an archive declares may be wrong.
+                members[info.filename] = b"".join(iter(lambda: stream.read(1 << 20), b""))
+    return members, sum(map(len, members.values()))
+
+
+def _check_model_size(members: dict[str, bytes], limit: int) -> None:
+    """Raise an error if the arrays of a skops archive exceed ``limit``; an array counts for each reference to it."""
+    sizes = {name: len(member) for name, member in members.items()}
+    for name, member in members.items():
+        if member.startswith(b"PK\x03\x04"):  # sparse matrices are nested archives
+            sizes[name] += _read_archive(member, limit)[1]
+    total, nodes = 0, [json.loads(members["schema.json"])]
+    while nodes:
+        node: Any = nodes.pop()
+        if isinstance(node, dict):
+            total += sizes.get(node["file"], 0) if isinstance(node.get("file"), str) else 0
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
+        if total > limit:
+            raise _UnpackLimitError
 
 
 def _content(path: Path) -> bytes:
@@ -336,9 +385,32 @@ def _is_ours(name: str) -> bool:
     return inspect.isclass(found) and found.__module__ == module
 
 
+class _AdapterRefusal:
+    """Finder of modules that refuses the adapters of array libraries in the thread that made it."""
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise ImportError for an adapter, which a search for estimators skips; leave other modules to others."""
+        if name.startswith(_ADAPTERS) and get_ident() == self._thread:
+            raise ImportError(f"{name} is not needed")
+
+
+@contextmanager
+def _without_array_libraries() -> Iterator[None]:
+    """Keep scikit-learn's search for estimators from importing array libraries; imports elsewhere do not change."""
+    finder = _AdapterRefusal()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 def _skops() -> Any:
     need("skops")
-    with without_array_libraries():
+    with _without_array_libraries():
         return importlib.import_module("skops.io")
 
 

@@ -153,7 +153,6 @@ class Ball(ABC):
     rotation_invariant: ClassVar[bool] = False
 
     get_params = Parameters.get_params
-    with_params = Parameters.with_params
 
     def __post_init__(self) -> None:
         if not (0 < self.radius < np.inf):

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from rocmax._folds import split_groups
-from rocmax._support import Array, set_public_module
+from rocmax._support import Array, Message, Parameter, set_public_module
 from rocmax._validation import (
     check_target,
     class_scores,
@@ -631,18 +631,24 @@ class TPRThresholdClassifier(HeldOutThreshold):
         return self
 
 
-def order_statistic(n_rows: int, max_rate: float, delta: float, required_tpr: float | None = None) -> tuple[int, float]:
+def order_statistic(
+    n_rows: int, max_rate: float, delta: float, required_tpr: float | None = None, share: str = "cv"
+) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic exceeds an error rate with probability at most ``delta``.
 
     The order statistics are those of the scores of one class, from its low end for the negatives and from its high end
-    for the positives, where the error rate is one minus the required true-positive rate.
+    for the positives, where the error rate is one minus the required true-positive rate. ``share`` is the parameter
+    with the fraction of held-out rows, for the message about too few of them.
     """
     needed = math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
     if n_rows < needed:
         limit, rows, change = _limit_text(max_rate, required_tpr)
         raise ValueError(
-            f"{limit} with confidence {1 - delta:g} requires at least {needed} held-out {rows}; got {n_rows}. Use more "
-            f"rows, hold out a larger fraction (cv), {change} or decrease confidence"
+            Message(
+                f"{limit} with confidence {1 - delta:g} requires at least {needed} held-out {rows}; got {n_rows}. Use "
+                "more rows, hold out a larger fraction (",
+                *(Parameter(share), "), ", *change, " or decrease ", Parameter("confidence")),
+            )
         )
     orders = np.arange(1, n_rows + 1)
     bounds = binom.sf(orders - 1, n_rows, 1 - max_rate)
@@ -650,11 +656,11 @@ def order_statistic(n_rows: int, max_rate: float, delta: float, required_tpr: fl
     return k, float(bounds[k - 1])
 
 
-def _limit_text(max_rate: float, required_tpr: float | None) -> tuple[str, str, str]:
+def _limit_text(max_rate: float, required_tpr: float | None) -> tuple[str, str, tuple[str, Parameter]]:
     """Return a limit, the rows it is about, and how to make it easier to keep."""
     if required_tpr is None:
-        return f"a false-positive rate of at most {max_rate:g}", "negatives", "increase max_fpr"
-    return f"a true-positive rate of at least {required_tpr:g}", "positives", "decrease min_tpr"
+        return f"a false-positive rate of at most {max_rate:g}", "negatives", ("increase ", Parameter("max_fpr"))
+    return f"a true-positive rate of at least {required_tpr:g}", "positives", ("decrease ", Parameter("min_tpr"))
 
 
 def group_order(
@@ -731,18 +737,22 @@ class GroupEvidence:
         """Return whether the evidence allows the decision that the rate is at most the limit."""
         return self.log_evidence(errors) >= math.log(1 / self._delta) * (1 - 1e-12)
 
-    def check(self, required_tpr: float | None) -> None:
-        """Raise ValueError if there are too few groups even without errors."""
+    def check(self, required_tpr: float | None, share: str = "cv") -> None:
+        """Raise ValueError if there are too few groups even without errors; ``share`` as in `order_statistic`."""
         if self.is_enough(np.zeros(self.n_groups, dtype=np.intp)):
             return
         limit, rows, change = _limit_text(self._max_rate, required_tpr)
         exact = self._rate == "group" or np.ptp(self._sizes) == 0
-        per_group = "" if self._rate == "group" else ', use rate="group", which counts each group once'
+        per_group = (
+            () if self._rate == "group" else (", use ", Parameter("rate", "group", "{}, which counts each group once"))
+        )
         raise ValueError(
-            f"{limit} with confidence {1 - self._delta:g} requires at least {'' if exact else 'about '}"
-            f"{self._needed():,} independent groups with held-out {rows}{'' if exact else ' of these sizes'}; got "
-            f"{self.n_groups}. Use more groups, hold out a larger fraction (cv), {change}, decrease confidence"
-            f"{per_group}"
+            Message(
+                f"{limit} with confidence {1 - self._delta:g} requires at least {'' if exact else 'about '}"
+                f"{self._needed():,} independent groups with held-out {rows}{'' if exact else ' of these sizes'}; got "
+                f"{self.n_groups}. Use more groups, hold out a larger fraction (",
+                *(Parameter(share), "), ", *change, ", decrease ", Parameter("confidence"), *per_group),
+            )
         )
 
     def _needed(self) -> int:

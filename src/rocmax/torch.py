@@ -23,7 +23,10 @@ from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(f"losses for networks need PyTorch: pip install 'rocmax[torch]' ({error})") from error
 from torch import Tensor
 from torch.utils.data import Sampler
 
@@ -462,12 +465,6 @@ def _bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
 
 
 # Losses for networks: the surrogates of :mod:`rocmax.losses` as modules of PyTorch, ``loss(scores, labels)``.
-
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(f"losses for networks need PyTorch: pip install 'rocmax[torch]' ({error})") from error
 
 __all__ = ["AUCLoss", "FBetaLoss", "PartialAUCLoss", "PrecisionAtKLoss", "StratifiedBatchSampler"]
 

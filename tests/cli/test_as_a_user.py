@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.commands import run
+from helpers.commands import run_program as run
 from helpers.model_files import unpacked
 
 QUICK = ["--target", "churned", "--model", "logistic", "--no-tune"]

@@ -176,10 +176,11 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
+    from rocmax.tables import Columns
     from rocmax.tables.fit import FitSettings, split_rows
     from rocmax.tables.read import read_training
 
-    training = read_training(folder / "train.csv", target="label", positive="fraud", group="customer")
+    training = read_training(folder / "train.csv", Columns(target="label", positive="fraud", group="customer"))
     train, test = split_rows(training, FitSettings((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))
     assert set(training.groups[train]) & set(training.groups[test]) == set()
     assert 0.15 < test.size / (train.size + test.size) < 0.35
@@ -211,6 +212,8 @@ def test_confidence_and_too_few_negatives(folder, fitted):
         "fit", folder / "train.csv", *FIT[:-4], "--max-fpr", "0.001", "--confidence", "0.95", "--out", out, code=1
     )
     assert "requires at least 2995 held-out negatives" in done.stderr
+    advice = "hold out a larger fraction (--test-size), increase --max-fpr or decrease --confidence"
+    assert advice in " ".join(done.stderr.split())
 
 
 def test_svmlight_in_and_out(folder):

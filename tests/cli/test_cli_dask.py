@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rocmax.data import DataError
-from rocmax.tables import fit_table, load_model, predict
+from rocmax.tables import Limits, Reading, Running, fit_table, load_model, predict
 
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
@@ -71,13 +71,20 @@ def test_fit_on_a_cluster(address, folder, tmp_path):
 
 
 def test_fit_without_a_limit(address, folder):
-    model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, dask=address)
+    model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, running=Running(dask=address))
     assert model.facts["measure"] == "roc_auc"
     assert model.held_out["value"] > 0.8
 
 
 def test_fit_with_a_required_rate(address, folder):
-    model = fit_table(folder / "*.parquet", target="label", min_tpr=0.8, model="linear", tune=False, dask=address)
+    model = fit_table(
+        folder / "*.parquet",
+        target="label",
+        limits=Limits(min_tpr=0.8),
+        model="linear",
+        tune=False,
+        running=Running(dask=address),
+    )
     assert model.facts["at_threshold"]["tpr"] >= 0.8
     assert model.model.estimator_.named_steps["model"].min_tpr == 0.8
 
@@ -115,8 +122,10 @@ def write_three(folder, change):
 def test_a_partition_without_a_label_is_named(address, tmp_path):
     options = write_three(tmp_path, lambda table: table.assign(label=table["label"].where(table.index != 7)))
     with pytest.raises(ValueError, match="partition 1 must have a label in each row"):
-        fit_table(tmp_path / "*.parquet", **options, dask=address)
-    model = fit_table(tmp_path / "*.parquet", **options, dask=address, skip_unlabelled=True)
+        fit_table(tmp_path / "*.parquet", **options, running=Running(dask=address))
+    model = fit_table(
+        tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabelled=True)
+    )
     assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
 
 
@@ -134,11 +143,11 @@ def test_a_partition_without_a_label_is_named(address, tmp_path):
 def test_a_file_with_other_columns_is_named(address, tmp_path, change, message):
     options = write_three(tmp_path, change)
     with pytest.raises(DataError, match=message):
-        fit_table(tmp_path / "*.parquet", **options, dask=address)
+        fit_table(tmp_path / "*.parquet", **options, running=Running(dask=address))
 
 
 def test_files_that_do_not_exist_or_are_not_parquet(address, tmp_path):
-    options = {"target": "label", "model": "linear", "tune": False, "dask": address}
+    options = {"target": "label", "model": "linear", "tune": False, "running": Running(dask=address)}
     with pytest.raises(DataError, match=r"no file matches .*no\*.parquet"):
         fit_table(tmp_path / "no*.parquet", **options)
     with pytest.raises(DataError, match=r"no.parquet does not exist"):
@@ -152,7 +161,7 @@ def test_columns_without_values_and_directories(address, tmp_path):
     folder = tmp_path / "data.parquet"
     folder.mkdir()
     options = write_three(folder, lambda table: table.assign(age=None, amount=np.arange(500)))
-    model = fit_table(folder, **options, dask=address)
+    model = fit_table(folder, **options, running=Running(dask=address))
     assert model.facts["features"]["age"] == "number"
 
 
@@ -161,7 +170,7 @@ def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
     """Such a client writes a traceback when it is deleted."""
     monkeypatch.setattr(distributed.Client, "__init__", lambda *_, **__: pytest.fail("there must be no client"))
     with pytest.raises(OSError, match=f"the scheduler {scheduler} must be reachable; (missing|unknown)"):
-        fit_table(folder / "*.parquet", target="label", model="linear", tune=False, dask=scheduler)
+        fit_table(folder / "*.parquet", target="label", model="linear", tune=False, running=Running(dask=scheduler))
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
@@ -170,16 +179,23 @@ def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
     table.loc[7, "label"] = "perhaps"
     table.to_parquet(tmp_path / "part0.parquet")
     with pytest.raises(ValueError, match="perhaps"):
-        fit_table(tmp_path / "part0.parquet", target="label", positive="yes", model="linear", tune=False, dask=address)
+        fit_table(
+            tmp_path / "part0.parquet",
+            target="label",
+            positive="yes",
+            model="linear",
+            tune=False,
+            running=Running(dask=address),
+        )
 
 
 def test_partitions_without_rows_or_labels(address, tmp_path):
     table = payments(3000)
     table[:1500].to_parquet(tmp_path / "a.parquet")
     table[1500:].to_parquet(tmp_path / "b.parquet")
-    expected = fit_table(str(tmp_path / "*.parquet"), target="label", max_fpr=0.1, dask=address)
+    expected = fit_table(str(tmp_path / "*.parquet"), target="label", max_fpr=0.1, running=Running(dask=address))
     table[:0].to_parquet(tmp_path / "c.parquet")
     table[:20].assign(label=pd.array([None] * 20, dtype="Int64")).to_parquet(tmp_path / "d.parquet")
-    options = {"target": "label", "max_fpr": 0.1, "skip_unlabelled": True}
-    found = fit_table(str(tmp_path / "*.parquet"), dask=address, **options)
+    options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabelled=True)}
+    found = fit_table(str(tmp_path / "*.parquet"), running=Running(dask=address), **options)
     assert sum(found.facts["classes"].values()) == sum(expected.facts["classes"].values()) == 3000

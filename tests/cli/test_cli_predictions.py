@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
+from rocmax._calibration import fit_calibration
 from rocmax.cli.app import app
-from rocmax.tables import ParameterError, evaluate, fit_table, predict
-from rocmax.tables.predict import fit_calibration, probabilities
+from rocmax.tables import Columns, ParameterError, evaluate, fit_table, predict
+from rocmax.tables.predict import probabilities
 
 QUICK = ["--model", "logistic", "--no-tune"]
 
@@ -200,7 +201,9 @@ def test_probabilities_of_scores_that_are_reversed_or_constant():
 
 
 def test_probabilities_from_python():
-    model = fit_table(people(600), target="label", positive=2, model="logistic", tune=False, drop="note")
+    model = fit_table(
+        people(600), target="label", positive=2, model="logistic", tune=False, columns=Columns(drop="note")
+    )
     found = predict(model, people(200, 1), proba=True, keep=["note"])
     assert found.columns.tolist() == ["note", "score", "label", "probability"]
     assert found["label"].dtype.kind == "i"

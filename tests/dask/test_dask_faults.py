@@ -27,7 +27,7 @@ from rocmax.dask.cluster import (  # noqa: E402
     moves,
 )
 from rocmax.data import DataError  # noqa: E402
-from rocmax.tables import fit_table  # noqa: E402
+from rocmax.tables import Running, fit_table  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -290,7 +290,9 @@ def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch)
         calls = (
             lambda: roc_auc_score(y, X[:, 0], timeout=0.5),
             lambda: partial_fit(PSAMClassifier(), X, y, [False, True], timeout=0.5),
-            lambda: fit_table(tmp_path / "a.parquet", target="y", model="linear", tune=False, dask=empty),
+            lambda: fit_table(
+                tmp_path / "a.parquet", target="y", model="linear", tune=False, running=Running(dask=empty)
+            ),
         )
         for call in calls:
             with pytest.raises(RuntimeError, match=r"at least one worker; got none for 0.5 s. Start workers") as caught:

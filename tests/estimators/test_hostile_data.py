@@ -18,7 +18,7 @@ N_SHARES = 2
 
 
 def test_hostile_list_holds_every_estimator():
-    public = [getattr(rocmax, name) for name in rocmax.__all__]
+    public = [getattr(package, name) for package in (rocmax, rocmax.papers) for name in package.__all__]
     fitted = {kind for kind in public if inspect.isclass(kind) and hasattr(kind, "fit")}
     assert fitted == {type(estimator) for estimator in hostile.ESTIMATORS}
 

@@ -20,7 +20,7 @@ from rocmax._support import ParameterError
 from rocmax._threads import BLAS_VARIABLES, WORK_PER_THREAD, engine_threads, using_threads
 from rocmax.boosted import engines as boosting
 from rocmax.cli.app import app
-from rocmax.tables import compare_models, fit_table
+from rocmax.tables import Columns, Running, compare_models, fit_table
 
 
 @pytest.fixture(autouse=True)
@@ -84,13 +84,21 @@ def test_the_engine_gets_the_number(monkeypatch, engine, n_jobs, expected):
 def test_a_fit_of_a_table_has_one_thread_of_blas_and_restores_the_others(monkeypatch):
     seen = {}
     table = payments(100)
-    goal = {"target": "label", "positive": "fraud", "model": "linear", "tune": False, "drop": ["customer", "since"]}
+    goal = {
+        "target": "label",
+        "positive": "fraud",
+        "model": "linear",
+        "tune": False,
+        "columns": Columns(drop=["customer", "since"]),
+    }
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        fit_table(table, **goal, on_plan=lambda plan: seen.setdefault("default", blas_threads()))
-        fit_table(table, **goal, threads=2, on_plan=lambda plan: seen.setdefault("given", blas_threads()))
+        fit_table(table, **goal, running=Running(on_plan=lambda plan: seen.setdefault("default", blas_threads())))
+        fit_table(
+            table, **goal, running=Running(threads=2, on_plan=lambda plan: seen.setdefault("given", blas_threads()))
+        )
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-        fit_table(table, **goal, on_plan=lambda plan: seen.setdefault("variable", blas_threads()))
+        fit_table(table, **goal, running=Running(on_plan=lambda plan: seen.setdefault("variable", blas_threads())))
         assert blas_threads() == before
     assert set(seen["default"]) == {1}
     assert seen["given"] == seen["variable"] == before
@@ -127,7 +135,7 @@ def test_an_error_restores_the_threads():
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True])
 def test_a_bad_number_of_threads_is_refused_before_the_table_is_read(function, threads):
     with pytest.raises(ParameterError, match="threads must be a positive integer, or None to follow the size"):
-        function("no such file.csv", target="label", threads=threads)
+        function("no such file.csv", target="label", running=Running(threads=threads))
 
 
 def test_the_command_line_waits_passively_unless_told_otherwise():
@@ -145,8 +153,8 @@ def test_the_command_line_waits_passively_unless_told_otherwise():
 def test_the_command_line_passes_the_number(monkeypatch, tmp_path, command, function):
     seen = []
 
-    def stop(*args, threads, **more):
-        seen.append(threads)
+    def stop(*args, running, **more):
+        seen.append(running.threads)
         raise ValueError("enough")
 
     monkeypatch.setattr(workflow, function, stop)

@@ -16,6 +16,7 @@ MODULES = (
     "rocmax.measures",
     "rocmax.metrics",
     "rocmax.operators",
+    "rocmax.papers",
     "rocmax.penalties",
     "rocmax.solvers",
     "rocmax.tables",

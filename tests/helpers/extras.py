@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 # Losses for networks are classes of PyTorch, so nothing of theirs is there without it.
-NEEDS = {f"rocmax.backends.{name}": "torch" for name in ("torch", "_soft_tables", "_sorted_tensors", "_tensor_inputs")}
+NEEDS = {"rocmax.torch": "torch"}
 
 
 def can_be_imported(module: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from rocmax.tables import Columns, Reading
+
 N_ROWS = 300
 
 
@@ -137,7 +139,7 @@ TWINS = {
     ),
     "horses": (
         horses,
-        {"target": "outcome", "positive": 2, "na": "?", "skip_unlabelled": True},
+        {"target": "outcome", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)},
         {"number": "temperature:90 pulse:1", "category": "lesion", "left out": {"hospital": "identifier"}},
     ),
     "calls": (
@@ -147,7 +149,7 @@ TWINS = {
     ),
     "calls with dates": (
         calls,
-        {"target": "term deposit", "date": "called"},
+        {"target": "term deposit", "columns": Columns(date="called")},
         {"number": "balance pdays", "category": "month", "date": "called", "left out": {}},
     ),
 }

@@ -254,6 +254,7 @@ def test_measures_without_a_loss_cannot_be_trained_for(kind, name, payments):
             method()
 
 
+@pytest.mark.filterwarnings("ignore:the interval of")
 @every
 def test_every_measure_serves_scorers_intervals_and_comparisons(measure, payments):
     X, y = payments

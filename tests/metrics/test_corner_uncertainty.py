@@ -23,7 +23,7 @@ REGIONS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:the window contains")
+@pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
 @pytest.mark.parametrize("limits", REGIONS, ids=str)
 @pytest.mark.parametrize("digits", [None, 1])
 def test_the_variance_is_that_of_the_influence_of_each_row(limits, digits):
@@ -49,7 +49,7 @@ def test_the_variance_is_that_of_the_influence_of_each_row(limits, digits):
     assert np.sqrt(area_and_variance(y, scores, **limits)[1]) == pytest.approx(np.sqrt(variance), rel=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:the window contains")
+@pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
 @settings(deadline=None, max_examples=100)
 @given(
     values=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 3)), min_size=2, max_size=12),
@@ -95,7 +95,8 @@ def test_a_curve_outside_the_region_has_no_variance():
         metrics.delong_interval(y, scores, **limits)
     with pytest.raises(ValueError, match=message):
         metrics.delong_test(y, y + 0.0, scores, **limits)
-    low, high = metrics.bootstrap_interval("partial_auc", y, scores, n_resamples=50, random_state=0, **limits)
+    with pytest.warns(UserWarning, match="its value 0 is 0 from 0; at least .* is needed"):
+        low, high = metrics.bootstrap_interval("partial_auc", y, scores, n_resamples=50, random_state=0, **limits)
     assert (low, high) == (0, 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
 
@@ -97,7 +98,7 @@ def test_every_resample_has_both_classes():
     groups = np.repeat(np.arange(40), 3)
     y = (groups < 2).astype(int)
     y[0] = 0
-    with pytest.warns(UserWarning, match="a class has 2 independent groups; with fewer than 10"):
+    with pytest.warns(UserWarning, match="a class has 2 independent groups; at least 10 are needed"):
         low, high = metrics.bootstrap_interval(
             "partial_auc", y, rng.normal(size=120), groups=groups, max_fpr=0.5, n_resamples=300, random_state=0
         )
@@ -107,10 +108,12 @@ def test_every_resample_has_both_classes():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([1, 2, 3], "y_true and groups must have the same length; got 6 and 3"),
+        ([1, 2, 3], r"groups must have one value for each of 6 rows; got shape \(3,\)"),
         ([1] * 6, "at least two groups, which are independent of each other; got one"),
-        ([1, 1, 2, 2, None, 3], "a group in each row; got missing values"),
-        ([1, 1, 2, 2, np.nan, 3], "a group in each row; got missing values"),
+        ([1, 1, 2, 2, None, 3], "groups must not have missing values; got NaN or None"),
+        ([1, 1, 2, 2, np.nan, 3], "groups must not have missing values; got NaN or None"),
+        ([1, 1, 2, 2, pd.NA, 3], "groups must not have missing values; got NaN or None"),
+        (np.array([1, 1, 2, 2, "a", 3], dtype=object), "groups must be values of one type; got int and str"),
     ],
 )
 def test_groups_are_checked(groups, message):

@@ -132,6 +132,29 @@ def test_a_rate_is_within_its_limit_only_if_its_interval_is(counts, limits, verd
     assert [entry["verdict"] for entry in judged(*counts, **limits)] == [verdict]
 
 
+def test_few_groups_are_too_few_rows():
+    """400 negatives in 20 groups whose rows all agree are worth 20 rows."""
+    positive, groups = np.arange(500) < 100, np.r_[np.arange(100) + 20, np.repeat(np.arange(20), 20)]
+    predicted = positive | (groups == 0)
+    model = ReportModel("m", "Linear", np.where(predicted, 1.0, -1.0), predicted, max_fpr=0.05)
+    (entry,) = saved_threshold(model, TestData("t", positive, "a", (0.0, 1.0), [], groups=groups))
+    assert entry["verdict"] == "too few rows: groups worth 19 independent rows, at least 72 are needed"
+
+
+def test_the_bars_of_score_groups_are_for_independent_rows():
+    """Each row four times: the bars are those of one copy."""
+    rng = np.random.default_rng(0)
+    positive, scores = rng.random(500) < 0.4, rng.normal(size=500)
+    models = [ReportModel("m", "Linear", s, s > 0) for s in (scores, np.tile(scores, 4))]
+    tables = [
+        TestData("t", positive, "a", (0.0, 1.0), []),
+        TestData("t", np.tile(positive, 4), "a", (0.0, 1.0), [], groups=np.tile(np.arange(500), 4)),
+    ]
+    one, four = (score_groups(model, table)["groups"] for model, table in zip(models, tables, strict=True))
+    for single, copied in zip(one, four, strict=True):
+        assert (copied["low"], copied["high"]) == pytest.approx((single["low"], single["high"]), abs=0.01)
+
+
 def test_both_limits_of_a_threshold_are_judged():
     found = judged(10, 1000, 900, 1000, min_tpr=0.95, max_fpr=0.05)
     assert {entry["limit"]: entry["verdict"] for entry in found} == {

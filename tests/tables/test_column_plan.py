@@ -13,7 +13,10 @@ from helpers.model_files import unpacked
 from helpers.table_twins import calls, churn, passengers
 from rocmax.data import DataError, TableSource
 from rocmax.tables import (
+    Columns,
     ParameterError,
+    Reading,
+    Running,
     compare_models,
     evaluate,
     fit_table,
@@ -47,12 +50,16 @@ def text_numbers(odd, n_rows=400):
 @pytest.mark.parametrize(
     ("odd", "found", "python"),
     [
-        ({7: "oops"}, "399 numbers, and 'oops' in 1 row (first in line 9)", "na=['oops']"),
-        (dict.fromkeys(range(200), "?"), "200 numbers, and '?' in 200 rows (first in line 2)", "na=['?']"),
-        (dict.fromkeys(range(400), "12.3%"), "'12.3%' in 400 rows (first in line 2)", "number=['x']"),
-        (dict.fromkeys(range(300), "0,53"), "'0,53' in 300 rows (first in line 2)", "decimal=','"),
-        (dict.fromkeys(range(300), "1,234.5"), "'1,234.5' in 300 rows", "thousands=','"),
-        (dict.fromkeys(range(400), "1.234,5"), "'1.234,5' in 400 rows", "thousands='.' decimal=','"),
+        ({7: "oops"}, "399 numbers, and 'oops' in 1 row (first in line 9)", "reading=Reading(na=['oops'])"),
+        (
+            dict.fromkeys(range(200), "?"),
+            "200 numbers, and '?' in 200 rows (first in line 2)",
+            "reading=Reading(na=['?'])",
+        ),
+        (dict.fromkeys(range(400), "12.3%"), "'12.3%' in 400 rows (first in line 2)", "columns=Columns(number=['x'])"),
+        (dict.fromkeys(range(300), "0,53"), "'0,53' in 300 rows (first in line 2)", "reading=Reading(decimal=',')"),
+        (dict.fromkeys(range(300), "1,234.5"), "'1,234.5' in 300 rows", "reading=Reading(thousands=',')"),
+        (dict.fromkeys(range(400), "1.234,5"), "'1.234,5' in 400 rows", "reading=Reading(thousands='.', decimal=',')"),
         ({i: f"bad{i}" for i in range(12)}, "and 9 other values", "correct them in the table"),
     ],
 )  # fmt: skip
@@ -64,18 +71,18 @@ def test_odd_values_are_named_with_their_line_and_what_to_pass(tmp_path, odd, fo
     assert found in str(caught.value)
     assert str(caught.value).startswith(f"{path} has columns")
     assert python in str(caught.value)
-    assert "text=['x']; to leave them out: drop=['x']" in str(caught.value)
+    assert "columns=Columns(text=['x']); to leave them out: columns=Columns(drop=['x'])" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("odd", "options", "value"),
     [
-        ({7: "oops"}, {"na": "oops"}, None),
-        ({7: " ? "}, {"na": ["?"]}, None),
+        ({7: "oops"}, {"reading": Reading(na="oops")}, None),
+        ({7: " ? "}, {"reading": Reading(na=["?"])}, None),
         ({7: "   "}, {}, None),
-        ({7: "12.3%"}, {"number": "x"}, 12.3),
-        ({7: "1,234.5"}, {"thousands": ","}, 1234.5),
-        ({7: "-999"}, {"na": "-999"}, None),
+        ({7: "12.3%"}, {"columns": Columns(number="x")}, 12.3),
+        ({7: "1,234.5"}, {"reading": Reading(thousands=",")}, 1234.5),
+        ({7: "-999"}, {"reading": Reading(na="-999")}, None),
     ],
 )
 @pytest.mark.parametrize("form", ["file", "frame"])
@@ -104,19 +111,21 @@ def test_decimal_commas_and_encodings(tmp_path):
     )
     path = tmp_path / "a.csv"
     table.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
-    options = {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
+    options = {"reading": Reading(delimiter=";", decimal=",", encoding="latin-1")}
     model = fit_table(path, target="label", **QUICK, **options)
     assert model.facts["features"] == {"größe": "number", "stadt": "text"}
-    np.testing.assert_allclose(predict(model, path, delimiter=";")["score"], predict(model, table)["score"])
-    with pytest.raises(DataError, match=r"line 1: byte 0xf6 is not UTF-8; .* encoding=\.\.\."):
-        fit_table(path, target="label", encoding="utf-8")
+    np.testing.assert_allclose(
+        predict(model, path, reading=Reading(delimiter=";"))["score"], predict(model, table)["score"]
+    )
+    with pytest.raises(DataError, match=r"line 1: byte 0xf6 is not UTF-8; .* reading=Reading\(encoding=\.\.\.\)"):
+        fit_table(path, target="label", reading=Reading(encoding="utf-8"))
 
 
 def test_categories_that_look_like_missing_values_get_a_note():
     table = with_column(RNG.choice(["a", "b", "?"], 400))
     model = fit_table(table, target="label", **QUICK)
-    assert "'?' is used as a category of 'x'; to read it as missing: na=['?']" in model.notes
-    assert column("x", table, na="?").missing > 0
+    assert "'?' is used as a category of 'x'; to read it as missing: reading=Reading(na=['?'])" in model.notes
+    assert column("x", table, reading=Reading(na="?")).missing > 0
 
 
 DRAW = np.random.default_rng(0)
@@ -182,19 +191,19 @@ def test_a_number_of_a_customer_that_repeats_is_not_a_quantity(name, text):
     values = 1_000 + 7 * table.pop("who")
     table[name] = "C" + values.astype(str) if text else values
     heard = []
-    model = fit_table(table, target="label", model="linear", tune=False, notify=heard.append)
+    model = fit_table(table, target="label", model="linear", tune=False, running=Running(notify=heard.append))
     left_out = {column["name"]: column["kind"] for column in model.facts["columns"] if not column["used"]}
     assert left_out == {name: "identifier"}
     (note,) = (note for note in heard if "left out" in note)
     assert note == (
         f"'{name}' is left out (identifier): 200 different values, 10 rows each, and the name of an identifier; "
-        f"to keep the rows of a value together: group={name!r}; to use it: text=[{name!r}]"
+        f"to keep the rows of a value together: group={name!r}; to use it: columns=Columns(text=[{name!r}])"
     )
     # Each of the proposals works.
     assert (
         fit_table(table, target="label", model="linear", tune=False, group=name).facts["columns"][-1]["kind"] == "group"
     )
-    used = plan_columns(table, target="label", text=name)
+    used = plan_columns(table, target="label", columns=Columns(text=name))
     assert {column.name: column.kind for column in used}[name] == "category"
 
 
@@ -207,10 +216,10 @@ def test_a_code_with_many_rows_each_is_not_an_identifier():
 def test_identifiers_can_be_used_if_they_are_declared():
     table = with_column(np.arange(400))
     assert not column("x", table).used
-    assert column("x", table, number="x").used
+    assert column("x", table, columns=Columns(number="x")).used
     named = with_column([f"c{i}" for i in range(400)])
     assert not column("x", named).used
-    assert column("x", named, text="x").used
+    assert column("x", named, columns=Columns(text="x")).used
 
 
 def test_free_text_constants_and_columns_without_values():
@@ -226,21 +235,21 @@ def test_free_text_constants_and_columns_without_values():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"text": "x", "drop": "x"}, "text and drop must be different columns; got 'x' for both"),
-        ({"drop": "label"}, "target and drop must be different columns"),
+        ({"columns": Columns(text="x", drop="x")}, "text and drop must be different columns; got 'x' for both"),
+        ({"columns": Columns(drop="label")}, "target and drop must be different columns"),
         ({"group": "label"}, "group must be another column than target"),
-        ({"decimal": ";"}, r"decimal must be '\.' or ','; got ';'"),
-        ({"thousands": "."}, r"thousands and decimal must differ; got '\.' for both"),
-        ({"thousands": "ab"}, "thousands must be one character"),
-        ({"encoding": "klingon"}, "encoding must be the name of a text encoding, .*; got 'klingon'"),
-        ({"na": 3}, "na must be text|not iterable"),
+        ({"reading": Reading(decimal=";")}, r"decimal must be '\.' or ','; got ';'"),
+        ({"reading": Reading(thousands=".")}, r"thousands and decimal must differ; got '\.' for both"),
+        ({"reading": Reading(thousands="ab")}, "thousands must be one character"),
+        ({"reading": Reading(encoding="klingon")}, "encoding must be the name of a text encoding, .*; got 'klingon'"),
+        ({"reading": Reading(na=3)}, "na must be text|not iterable"),
     ],
 )
 def test_bad_declarations(options, message):
     with pytest.raises((ParameterError, TypeError), match=message):
         plan_columns(with_column(np.arange(400)), target="label", **options)
     with pytest.raises(DataError, match="has no column 'nope'"):
-        plan_columns(with_column(np.arange(400)), target="label", text="nope")
+        plan_columns(with_column(np.arange(400)), target="label", columns=Columns(text="nope"))
 
 
 DATES = {
@@ -260,7 +269,7 @@ def test_dates_become_numbers(tmp_path, form):
     table.to_csv(tmp_path / "a.csv", index=False)
     left_out = column("x", tmp_path / "a.csv")
     assert (left_out.kind, left_out.used) == ("date", False)
-    model = fit_table(tmp_path / "a.csv", target="label", date="x", **QUICK)
+    model = fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="x"), **QUICK)
     parts = ["x year", "x month", "x weekday", "x age in days"]
     parts += ["x hour"] if "%H" in written else []
     assert set(model.facts["features"]) == {*parts, "z"}
@@ -274,22 +283,26 @@ def test_dates_become_numbers(tmp_path, form):
 def test_dates_that_cannot_be_used(tmp_path):
     doubtful = with_column(["03/04/2024", "05/06/2023"] * 200)
     with pytest.raises(DataError, match="the day or the month may come first"):
-        fit_table(doubtful, target="label", date="x", **QUICK)
-    with pytest.raises(DataError, match=r"column 'x' must contain dates; got 'never'; .*na=\['never'\]"):
-        fit_table(with_column(["2024-01-02", "never"] * 200), target="label", date="x", **QUICK)
+        fit_table(doubtful, target="label", columns=Columns(date="x"), **QUICK)
+    with pytest.raises(
+        DataError, match=r"column 'x' must contain dates; got 'never'; .*reading=Reading\(na=\['never'\]\)"
+    ):
+        fit_table(with_column(["2024-01-02", "never"] * 200), target="label", columns=Columns(date="x"), **QUICK)
     with pytest.raises(DataError, match="'x year'; rename"):
         fit_table(
             with_column(pd.date_range("2020", periods=400, freq="7D")).assign(**{"x year": RNG.normal(size=400)}),
-            target="label", date="x", **QUICK,
+            target="label", columns=Columns(date="x"), **QUICK,
         )  # fmt: skip
 
 
 def test_rows_without_a_label():
     table = with_column(RNG.normal(size=400)).astype({"label": object})
     table.loc[[3, 5], "label"] = None
-    with pytest.raises(DataError, match=r"got 2 missing in column 'label'; .*: skip_unlabelled=True"):
+    with pytest.raises(
+        DataError, match=r"got 2 missing in column 'label'; .*: reading=Reading\(skip_unlabelled=True\)"
+    ):
         fit_table(table, target="label", **QUICK)
-    model = fit_table(table, target="label", skip_unlabelled=True, **QUICK)
+    model = fit_table(table, target="label", reading=Reading(skip_unlabelled=True), **QUICK)
     assert sum(model.facts["rows"].values()) == 398
     assert "2 rows without a label are left out" in model.notes
 
@@ -331,7 +344,11 @@ def test_no_file_contains_an_identifier(tmp_path, model, declared):
     table = passengers().merge(churn()[["customerID"]], left_index=True, right_index=True)
     rng = np.random.default_rng(0)
     table["visitor"] = [f"visitor-{i:05d}" for i in rng.permutation(len(table)) // 3]  # three rows each
-    options = {"text": ["customerID", "name", "ticket", "cabin"]} if declared else {"id": "customerID"}
+    options = (
+        {"columns": Columns(text=["customerID", "name", "ticket", "cabin"])}
+        if declared
+        else {"columns": Columns(id="customerID")}
+    )
     fitted = fit_table(table, target="survived", model=model, tune=False, **options)
     fitted.save(tmp_path / "model.rocmax")
     write_report(fitted, table, tmp_path / "report.html")
@@ -353,7 +370,7 @@ def test_no_file_contains_an_identifier(tmp_path, model, declared):
 def test_identifiers_are_carried_to_the_output(tmp_path):
     table = churn()
     table.to_csv(tmp_path / "a.csv", index=False)
-    model = fit_table(tmp_path / "a.csv", target="churn", id="customerID", **QUICK)
+    model = fit_table(tmp_path / "a.csv", target="churn", columns=Columns(id="customerID"), **QUICK)
     model.save(tmp_path / "m.rocmax")
     found = predict(load_model(tmp_path / "m.rocmax"), tmp_path / "a.csv")
     assert found.columns.tolist() == ["customerID", "score", "label"]
@@ -362,10 +379,14 @@ def test_identifiers_are_carried_to_the_output(tmp_path):
 
 
 def test_a_comparison_has_the_same_plan():
-    found = compare_models(calls(), models=["logistic"], target="term deposit", n_splits=6, tune=False, drop="month")
+    found = compare_models(
+        calls(), models=["logistic"], target="term deposit", n_splits=6, tune=False, columns=Columns(drop="month")
+    )
     left_out = {column.name: column.reason for column in found.columns if not column.used}
     assert left_out == {"called": "dates are used only if they are declared", "month": "dropped"}
-    assert any("'called' is left out (date)" in note and "date=['called']" in note for note in found.notes)
+    assert any(
+        "'called' is left out (date)" in note and "columns=Columns(date=['called'])" in note for note in found.notes
+    )
 
 
 def test_model_files_of_earlier_versions_are_still_used(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helpers.table_twins import TWINS
-from rocmax.tables import plan_columns
+from rocmax.tables import Columns, Reading, plan_columns
 
 TABLES = Path(os.environ.get("ROCMAX_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "tables"
 
@@ -67,12 +67,16 @@ REAL = {
     "adult": ("adult-train.csv.gz", {"target": "income", "positive": ">50K"}, ADULT),
     "adult with options": (
         "adult-train.csv.gz",
-        {"target": "income", "positive": ">50K", "na": "?", "drop": "fnlwgt"},
+        {"target": "income", "positive": ">50K", "reading": Reading(na="?"), "columns": Columns(drop="fnlwgt")},
         ADULT_DECLARED,
     ),
     "bank": ("bank-full.csv.gz", {"target": "term deposit"}, BANK),
     "german": ("german-credit.csv.gz", {"target": "risk", "positive": 2}, GERMAN),
-    "horse": ("horse-colic.csv.gz", {"target": "c23", "positive": 2, "na": "?", "skip_unlabelled": True}, HORSE),
+    "horse": (
+        "horse-colic.csv.gz",
+        {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)},
+        HORSE,
+    ),
 }
 
 
@@ -108,7 +112,7 @@ def test_codes_of_a_real_table_can_be_declared():
     if not (TABLES / "horse-colic.csv.gz").exists():
         pytest.skip("horse-colic.csv.gz is not there; set ROCMAX_DATA to the folder that holds tables")
     file, options, _ = REAL["horse"]
-    plan = {column.name: column for column in plan_columns(TABLES / file, **options, text=HORSE_CODES)}
+    plan = {column.name: column for column in plan_columns(TABLES / file, **options, columns=Columns(text=HORSE_CODES))}
     assert {plan[name].kind for name in HORSE_CODES} == {"category"}
     assert plan["c7"].missing == 56
     assert plan["c7"].levels == 4

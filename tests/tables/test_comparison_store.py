@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,16 @@ class Thing:
     def __init__(self, **parts):
         self.__dict__.update(parts)
 
+    def double(self):
+        return 2
+
+    def triple(self):
+        return 3
+
+
+class Words(dict):
+    """A dictionary of the user's own."""
+
 
 def double(x):
     return 2 * x
@@ -101,13 +112,21 @@ DIFFERENT = {
         np.zeros(4), np.zeros((2, 2)), np.zeros(4, dtype=int), np.zeros(4, dtype=">f8"), np.zeros(5), np.ones(4),
         np.array(["a", "b"]), np.array(["a", "b"], dtype=object), np.array(["a", "c"], dtype=object),
         np.array(["2020-01-01"], dtype="M8[D]"), np.arange(4.0), np.arange(4.0)[::-1],
+        np.arange(4.0).reshape(2, 2), np.arange(4.0).reshape(2, 2).T,
+        np.ma.array([1.0, 2.0], mask=[0, 1]), np.ma.array([1.0, 2.0], mask=[1, 0]),
+        np.array([double, None], dtype=object), np.array([adder, None], dtype=object),
     ],
     "long lists": [[*range(1000)], [*range(999), 1000], [*range(500), -1, *range(501, 1000)]],
     "long text": ["a" * 5000 + "b", "a" * 5000 + "c"],
-    "nested": [[[1], 2], [1, [2]], [[1, 2]], [1, 2], [["1"], 2], {"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {}, "b": 1}],
+    "nested": [
+        [[1], 2], [1, [2]], [[1, 2]], [1, 2], [["1"], 2], {"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {}, "b": 1},
+        {"b": 1, "a": {}},
+    ],
     "functions": [
         np.log1p, np.log, double, adder, adder(1), adder(2), lambda x: x + 1, lambda x: x + 2,
         functools.partial(double, x=1), functools.partial(double, x=2), max, min, np.array([1.0]).max, "".join,
+        Thing(a=1).double, Thing(a=2).double, Thing(a=1).triple,
+        types.MethodType(lambda x: 1, 0), types.MethodType(lambda x: 2, 0), types.MethodType(lambda x: 2, 1),
     ],
     "estimators": [
         *(clone(model) for model in MODELS.values()), AUCClassifier(C=2.0), AUCClassifier(tol=1e-5),
@@ -125,6 +144,7 @@ DIFFERENT = {
     ],
     "others": [
         StratifiedKFold(3), StratifiedKFold(4), Thing(a=1), Thing(a=2), Thing(b=1), Path("a"), Path("b"),
+        Words(a=1), Words(a=2), Words(a=lambda x: x + 1), Words(a=lambda x: x + 2),
         range(3), range(4), slice(1, 2), slice(1, 3), pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}),
         sparse.csr_array(np.eye(2)), sparse.csr_array(np.ones((2, 2))), LogisticRegression, StandardScaler, Thing,
     ],

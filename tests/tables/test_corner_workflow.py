@@ -14,13 +14,29 @@ from helpers.tables import payments
 from rocmax import PartialAUCClassifier, PartialAUCClassifierCV, TPRThresholdClassifier
 from rocmax.cli.app import app
 from rocmax.metrics import fpr_at_tpr, partial_auc_score
-from rocmax.tables import ParameterError, TableModel, compare_models, evaluate, fit_table, write_report
+from rocmax.tables import (
+    Columns,
+    Limits,
+    ParameterError,
+    Running,
+    TableModel,
+    compare_models,
+    evaluate,
+    fit_table,
+    write_report,
+)
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.tune import make_classifier
 
 # No model for this table reaches it.
-HIGH_CORNER = {"min_tpr": 0.95, "max_fpr": 0.01}
-GOAL = {"target": "label", "positive": "fraud", "drop": ["customer", "since"], "model": "linear", "tune": False}
+HIGH_CORNER = {"limits": Limits(min_tpr=0.95), "max_fpr": 0.01}
+GOAL = {
+    "target": "label",
+    "positive": "fraud",
+    "columns": Columns(drop=["customer", "since"]),
+    "model": "linear",
+    "tune": False,
+}
 FLAGS = ["--target", "label", "--positive", "fraud", "--drop", "customer", "--drop", "since"]
 
 
@@ -31,7 +47,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def screening(table):
-    return fit_table(table, min_tpr=0.8, **GOAL)
+    return fit_table(table, limits=Limits(min_tpr=0.8), **GOAL)
 
 
 def test_the_threshold_reaches_the_floor_on_the_held_out_rows(table, screening):
@@ -54,7 +70,7 @@ def test_the_threshold_reaches_the_floor_on_the_held_out_rows(table, screening):
 
 
 def test_both_limits(table):
-    corner = fit_table(table, min_tpr=0.5, max_fpr=0.3, **GOAL)
+    corner = fit_table(table, limits=Limits(min_tpr=0.5), max_fpr=0.3, **GOAL)
     assert repr(corner) == "TableModel('linear', positive='fraud', max_fpr=0.3, min_tpr=0.5)"
     result = evaluate(corner, table.iloc[corner.held_out_rows])
     assert result.threshold["tpr"] >= 0.5
@@ -66,7 +82,7 @@ def test_both_limits(table):
 
 def test_the_two_way_partial_auc_is_another_name_for_the_partial_auc_with_both_limits(table):
     one, two = (
-        fit_table(table, min_tpr=0.5, max_fpr=0.3, measure=measure, **GOAL)
+        fit_table(table, limits=Limits(min_tpr=0.5, measure=measure), max_fpr=0.3, **GOAL)
         for measure in ("partial_auc", "two_way_partial_auc")
     )
     assert two.facts["measure"] == "partial_auc"
@@ -83,23 +99,29 @@ def test_every_model_takes_the_floor():
 
 
 def test_the_guarantee_is_for_the_floor(table):
-    model = fit_table(table, min_tpr=0.7, confidence=0.9, test_size=0.5, **GOAL)
+    model = fit_table(table, limits=Limits(min_tpr=0.7), confidence=0.9, test_size=0.5, **GOAL)
     assert model.facts["violation_bound"] <= 0.1
     with pytest.raises(
         ValueError, match=r"true-positive rate of at least 0.99 .* requires at least 299 held-out posit"
     ):
-        fit_table(table, min_tpr=0.99, confidence=0.95, **GOAL)
+        fit_table(table, limits=Limits(min_tpr=0.99), confidence=0.95, **GOAL)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_tpr": 1.0}, "min_tpr must be a number of at least 0 and below 1; got 1"),
-        ({"min_tpr": "0.8"}, "min_tpr must be a number of at least 0 and below 1; got '0.8'"),
-        ({"confidence": 0.9}, "confidence requires a limit: max_fpr=... or min_tpr=..."),
-        ({"min_tpr": 0.8, "measure": "tpr_at_fpr"}, "requires a limit: max_fpr=..."),
-        ({"min_tpr": 0.8, "measure": "two_way_partial_auc"}, "requires both limits: max_fpr=... and min_tpr=..."),
-        ({"max_fpr": 0.2, "measure": "two_way_partial_auc"}, "requires both limits: max_fpr=... and min_tpr=..."),
+        ({"limits": Limits(min_tpr=1.0)}, "min_tpr must be a number of at least 0 and below 1; got 1"),
+        ({"limits": Limits(min_tpr="0.8")}, "min_tpr must be a number of at least 0 and below 1; got '0.8'"),
+        ({"confidence": 0.9}, "confidence requires a limit: max_fpr=... or limits=Limits(min_tpr=...)"),
+        ({"limits": Limits(min_tpr=0.8, measure="tpr_at_fpr")}, "requires a limit: max_fpr=..."),
+        (
+            {"limits": Limits(min_tpr=0.8, measure="two_way_partial_auc")},
+            "requires both limits: max_fpr=... and limits=Limits(min_tpr=...)",
+        ),
+        (
+            {"max_fpr": 0.2, "limits": Limits(measure="two_way_partial_auc")},
+            "requires both limits: max_fpr=... and limits=Limits(min_tpr=...)",
+        ),
     ],
 )
 def test_bad_parameters(table, options, message):
@@ -141,7 +163,7 @@ def test_a_page_of_models_with_different_limits(table, screening, tmp_path):
 
 
 def test_few_positives_above_the_floor_are_noted(table):
-    model = fit_table(table, min_tpr=0.9, **GOAL)
+    model = fit_table(table, limits=Limits(min_tpr=0.9), **GOAL)
     n_positive = int((table.iloc[model.held_out_rows]["label"] == "fraud").sum())
     assert 10 <= n_positive < 30
     note = f"a true-positive rate of at least 0.9 allows missing {n_positive // 10} of the {n_positive} positive"
@@ -169,14 +191,14 @@ def test_notes_of_few_rows_beyond_a_limit(rates, expected):
 
 def test_a_curve_outside_the_corner_is_noted(table):
     told = []
-    model = fit_table(table, notify=told.append, **HIGH_CORNER, **GOAL)
+    model = fit_table(table, running=Running(notify=told.append), **HIGH_CORNER, **GOAL)
     assert model.held_out["value"] == 0
     note = "does not enter the corner TPR >= 0.95, FPR <= 0.01, so that its partial AUC is 0"
     assert [note in text for text in model.notes].count(True) == 1
     assert told == model.notes
     held_out = table.iloc[model.held_out_rows]
     assert any(f"the ROC curve of the rows {note}" in text for text in evaluate(model, held_out).notes)
-    inside = fit_table(table, min_tpr=0.5, max_fpr=0.3, **GOAL)
+    inside = fit_table(table, limits=Limits(min_tpr=0.5), max_fpr=0.3, **GOAL)
     assert not any("corner" in text for text in inside.notes + evaluate(inside, held_out).notes)
 
 

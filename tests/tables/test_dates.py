@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import rocmax
 from rocmax.data import DataError
-from rocmax.tables import evaluate, fit_table, load_model, plan_columns, predict, write_report
-from rocmax.tables.read import Reading, feature_options, model_features, read_training, table_source
+from rocmax.tables import Columns, Reading, evaluate, fit_table, load_model, plan_columns, predict, write_report
+from rocmax.tables.read import feature_options, model_features, read_training, reading_for, table_source
 
 QUICK = {"model": "logistic", "tune": False}
 # How a date is written; the order of day and month in dates that end with the year, if any.
@@ -57,7 +57,7 @@ def test_a_table_with_iso_dates_gets_the_scores_of_the_same_dates_with_the_day_f
     for form in ("%d/%m/%Y", "%m/%d/%Y"):
         table_of(written(days, form)).to_csv(tmp_path / "a.csv", index=False)
         table_of(written(days, "%Y-%m-%d")).to_csv(tmp_path / "b.csv", index=False)
-        model = fit_table(tmp_path / "a.csv", target="label", date="when", **QUICK)
+        model = fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="when"), **QUICK)
         first, second = (predict(model, tmp_path / name) for name in ("a.csv", "b.csv"))
         pd.testing.assert_frame_equal(first, second)
         pd.testing.assert_frame_equal(first, predict(model, table_of(pd.to_datetime(pd.Series(days)))))
@@ -78,9 +78,9 @@ def test_every_pair_of_forms_gives_the_true_dates_or_a_refusal(training_days, da
     table = table_of(written(training_days, form))
     if order is not None and form != "%d.%m.%Y" and all(day.day <= 12 for day in training_days):
         with pytest.raises(DataError, match="the day or the month may come first"):
-            read_training(table, target="label", date="when")
+            read_training(table, Columns(target="label", date="when"))
         return
-    training = read_training(table, target="label", date="when")
+    training = read_training(table, Columns(target="label", date="when"))
     assert training.dates["when"]["day_first"] is order
     facts = {"features": training.kinds, "dates": training.dates, "reading": training.reading}
     source = table_source(facts, table_of(written(days, other)))
@@ -108,12 +108,12 @@ def test_a_column_with_both_orders_is_refused_with_lines_and_values(tmp_path):
     table_of(texts).to_csv(tmp_path / "a.csv", index=False)
     message = r"'14/08/2020' in .*a.csv, line 3, with the day first, and '08/15/2020' in .*a.csv, line 4, with"
     with pytest.raises(DataError, match=message):
-        fit_table(tmp_path / "a.csv", target="label", date="when", **QUICK)
+        fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="when"), **QUICK)
 
 
 @pytest.mark.parametrize("use", [predict, evaluate, write_report])
 def test_a_later_table_with_the_other_order_is_refused_with_line_and_value(tmp_path, use):
-    model = fit_table(table_of(written(some_days(), "%d/%m/%Y")), target="label", date="when", **QUICK)
+    model = fit_table(table_of(written(some_days(), "%d/%m/%Y")), target="label", columns=Columns(date="when"), **QUICK)
     assert model.facts["dates"]["when"]["day_first"] is True
     path = tmp_path / "b.csv"
     table_of(["2024-01-02", "03/04/2024", *["08/14/2024"] * 10]).to_csv(path, index=False)
@@ -124,33 +124,39 @@ def test_a_later_table_with_the_other_order_is_refused_with_line_and_value(tmp_p
 
 def test_a_stated_order_wins_over_the_one_of_the_model(tmp_path):
     days = some_days()
-    model = fit_table(table_of(written(days, "%d/%m/%Y")), target="label", date="when", **QUICK)
+    model = fit_table(table_of(written(days, "%d/%m/%Y")), target="label", columns=Columns(date="when"), **QUICK)
     american = table_of(written(days, "%m/%d/%Y"))
     expected = predict(model, table_of(written(days, "%Y-%m-%d")))
-    pd.testing.assert_frame_equal(predict(model, american, day_first=False), expected)
-    iso = fit_table(table_of(written(days, "%Y-%m-%d")), target="label", date="when", **QUICK)
-    with pytest.raises(DataError, match=r"begin with the year, .*; got '.*: day_first=True or day_first=False"):
+    pd.testing.assert_frame_equal(predict(model, american, reading=Reading(day_first=False)), expected)
+    iso = fit_table(table_of(written(days, "%Y-%m-%d")), target="label", columns=Columns(date="when"), **QUICK)
+    with pytest.raises(
+        DataError,
+        match=r"begin with the year, .*: reading=Reading\(day_first=True\) or reading=Reading\(day_first=False\)",
+    ):
         predict(iso, american)
     pd.testing.assert_frame_equal(
-        predict(iso, american, day_first=False), predict(iso, table_of(written(days, "%Y-%m-%d")))
+        predict(iso, american, reading=Reading(day_first=False)), predict(iso, table_of(written(days, "%Y-%m-%d")))
     )
 
 
 def test_dates_that_fit_both_orders_need_a_word_or_dots(tmp_path):
     days = [day.replace(day=1 + day.day % 12) for day in some_days()]
     slashes = table_of(written(days, "%d/%m/%Y"))
-    with pytest.raises(DataError, match="may come first; say which: day_first=True or day_first=False"):
-        fit_table(slashes, target="label", date="when", **QUICK)
+    with pytest.raises(
+        DataError,
+        match=r"may come first; say which: reading=Reading\(day_first=True\) or reading=Reading\(day_first=False\)",
+    ):
+        fit_table(slashes, target="label", columns=Columns(date="when"), **QUICK)
     expected = table_of(pd.to_datetime(pd.Series(days)))
-    for table, said in ((slashes, {"day_first": True}), (table_of(written(days, "%d.%m.%Y")), {})):
-        model = fit_table(table, target="label", date="when", **QUICK, **said)
+    for table, said in ((slashes, {"reading": Reading(day_first=True)}), (table_of(written(days, "%d.%m.%Y")), {})):
+        model = fit_table(table, target="label", columns=Columns(date="when"), **QUICK, **said)
         model.save(tmp_path / "m.rocmax")
         again = load_model(tmp_path / "m.rocmax")
         assert again.facts["dates"]["when"]["day_first"] is True
         pd.testing.assert_frame_equal(predict(again, table), predict(again, expected))
         noted = [note for note in model.notes if "the day is taken to be first" in note]
         assert len(noted) == (0 if said else 1)
-    model = fit_table(slashes, target="label", date="when", day_first=False, **QUICK)
+    model = fit_table(slashes, target="label", columns=Columns(date="when"), reading=Reading(day_first=False), **QUICK)
     swapped = [day.replace(day=day.month, month=day.day) for day in days]
     pd.testing.assert_frame_equal(predict(model, slashes), predict(model, table_of(pd.to_datetime(pd.Series(swapped)))))
 
@@ -160,10 +166,10 @@ def test_a_date_is_no_number_with_separators(tmp_path):
     table = table_of(written(days, "%d.%m.%Y"))
     table["amount"] = [f"{1 + i}.{7 * i % 1000:03d},5" for i in range(len(days))]
     table.to_csv(tmp_path / "a.csv", index=False, sep=";", decimal=",")
-    options = {"decimal": ",", "thousands": "."}
+    options = {"reading": Reading(decimal=",", thousands=".")}
     kinds = {column.name: column.kind for column in plan_columns(tmp_path / "a.csv", target="label", **options)}
     assert kinds == {"when": "date", "z": "number", "amount": "number"}
-    model = fit_table(tmp_path / "a.csv", target="label", date="when", **QUICK, **options)
+    model = fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="when"), **QUICK, **options)
     assert {"when year", "when month", "amount"} <= set(model.facts["features"])
     truth = table.assign(
         when=pd.to_datetime(pd.Series(days)), amount=[1000 * (1 + i) + 7 * i % 1000 + 0.5 for i in range(len(days))]
@@ -176,21 +182,21 @@ def test_what_is_no_unambiguous_date_is_refused(tmp_path, value):
     table = table_of([*written(some_days(60), "%d/%m/%Y"), value])
     table.to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match=rf"column 'when' must .* dates.*; got '{value}' in .*a.csv, line 62"):
-        fit_table(tmp_path / "a.csv", target="label", date="when", **QUICK)
+        fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="when"), **QUICK)
 
 
 def test_a_number_is_no_date():
-    model = fit_table(table_of(written(some_days(60), "%Y%m%d")), target="label", date="when", **QUICK)
+    model = fit_table(table_of(written(some_days(60), "%Y%m%d")), target="label", columns=Columns(date="when"), **QUICK)
     numbers = table_of([20240814.5] * 60)
     with pytest.raises(DataError, match=r"column 'when' must contain dates; got the number 20240814.5"):
         predict(model, numbers)
     with pytest.raises(DataError, match="column 'when' must contain dates; got the number"):
-        fit_table(numbers, target="label", date="when", **QUICK)
+        fit_table(numbers, target="label", columns=Columns(date="when"), **QUICK)
 
 
 def test_models_without_a_stored_order_still_load(tmp_path):
     table = table_of(written(some_days(), "%Y-%m-%d"))
-    model = fit_table(table, target="label", date="when", **QUICK)
+    model = fit_table(table, target="label", columns=Columns(date="when"), **QUICK)
     entry = {key: value for key, value in model.facts["dates"]["when"].items() if key != "day_first"}
     old = {**model.facts, "dates": {"when": entry}, "reading": {"decimal": ".", "thousands": None, "na": []}}
     rocmax.save(model.model, tmp_path / "old.rocmax", about=old)
@@ -199,8 +205,8 @@ def test_models_without_a_stored_order_still_load(tmp_path):
 
 def test_the_options_of_a_model_fill_in_what_is_not_given():
     facts = {"reading": {"decimal": ",", "thousands": ".", "na": ["?"], "skip_unlabelled": True}, "zero_based": True}
-    found = Reading(na="-").for_model(facts)
+    found = reading_for(facts, Reading(na="-"))
     assert (found.decimal, found.thousands, found.na) == (",", ".", ("?", "-"))
     assert (found.skip_unlabelled, found.zero_based) == (True, True)
-    other = Reading(decimal=".", skip_unlabelled=False, zero_based=False).for_model(facts)
+    other = reading_for(facts, Reading(decimal=".", skip_unlabelled=False, zero_based=False))
     assert (other.decimal, other.thousands, other.skip_unlabelled, other.zero_based) == (".", None, False, False)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from rocmax._support import Caution
 from rocmax.cli.app import app
-from rocmax.tables import fit_table
+from rocmax.tables import Columns, Limits, Reading, fit_table
 from rocmax.tables.evaluate import leak_notes
 
 TABLES = Path(os.environ.get("ROCMAX_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")) / "tables"
@@ -55,7 +55,9 @@ def test_the_note_about_a_leak_comes_with_the_fit():
     paid = np.where(hit, rng.lognormal(size=fraud.size), np.nan)
     table = frame.assign(chargeback=paid, label=fraud.astype(int))
     assert any(note.startswith("'chargeback' is filled in ") for note in fit_table(table, **QUICK).notes)
-    assert not any("known only after" in note for note in fit_table(table, drop="chargeback", **QUICK).notes)
+    assert not any(
+        "known only after" in note for note in fit_table(table, columns=Columns(drop="chargeback"), **QUICK).notes
+    )
 
 
 def test_columns_that_are_only_associated_with_the_label_are_not_named():
@@ -78,7 +80,7 @@ def test_few_rows_are_no_evidence_of_a_leak():
         ("telco-churn", {"target": "Churn"}),
         ("titanic", {"target": "Survived"}),
         ("german-credit", {"target": "risk", "positive": 2}),
-        ("horse-colic", {"target": "c23", "positive": 2, "na": "?", "skip_unlabelled": True}),
+        ("horse-colic", {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)}),
     ],
 )
 def test_no_column_of_a_real_table_is_suspected(file, options):
@@ -113,9 +115,9 @@ def test_a_model_that_finds_nothing_is_saved_with_a_warning(tmp_path):
     [
         ({}, "0.5000"),
         ({"max_fpr": 0.2}, "0.1000"),
-        ({"max_fpr": 0.2, "measure": "tpr_at_fpr"}, "0.2000"),
-        ({"measure": "break_even_point"}, "0.1000"),
-        ({"min_tpr": 0.5}, "0.2500"),
+        ({"max_fpr": 0.2, "limits": Limits(measure="tpr_at_fpr")}, "0.2000"),
+        ({"limits": Limits(measure="break_even_point")}, "0.1000"),
+        ({"limits": Limits(min_tpr=0.5)}, "0.2500"),
     ],
 )
 def test_the_value_of_random_scores_is_that_of_the_measure(options, chance):

@@ -14,7 +14,7 @@ from rocmax.cli.app import app
 from rocmax.data import DataError
 from rocmax.metrics import delong_interval
 from rocmax.report.page import worth_rows
-from rocmax.tables import evaluate, fit_table, load_model, write_report
+from rocmax.tables import Limits, evaluate, fit_table, load_model, write_report
 from rocmax.tables.tune import positive_scores
 
 OPTIONS = {"target": "label", "positive": "fraud", "model": "linear", "tune": False}
@@ -35,7 +35,7 @@ def customers(n_groups=400, size=5, seed=0, classes="mixed"):
 @pytest.mark.parametrize("rate", ["row", "group"])
 def test_the_guarantee_of_a_fit_is_for_groups(rate):
     table = customers()
-    fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer", rate=rate)
+    fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer", limits=Limits(rate=rate))
     held_out = table.iloc[fitted.held_out_rows]
     assert set(held_out.customer).isdisjoint(table.drop(held_out.index).customer)
     assert fitted.facts["group"] == "customer"
@@ -55,8 +55,12 @@ def test_too_few_groups_are_an_error_before_the_fit():
         ValueError, match=r"requires at least about 36 independent groups with held-out negatives.*; got 15"
     ):
         fit_table(customers(60), **OPTIONS, max_fpr=0.1, confidence=0.95, group="customer")
+    with pytest.raises(
+        ValueError, match=r"fraction \(test_size\), decrease min_tpr, decrease confidence, use rate='gr"
+    ):
+        fit_table(customers(60), **OPTIONS, min_tpr=0.9, confidence=0.95, group="customer")
     with pytest.raises(ValueError, match="requires groups"):
-        fit_table(customers(60), **OPTIONS, max_fpr=0.1, rate="group")
+        fit_table(customers(60), **OPTIONS, max_fpr=0.1, limits=Limits(rate="group"))
     one = customers(40).assign(label=lambda t: np.where(t.customer == "c1", "fraud", "ok"))
     with pytest.raises(DataError, match="both the training and the held-out rows must have both classes"):
         fit_table(one, **OPTIONS, max_fpr=0.1, group="customer")
@@ -66,7 +70,7 @@ def test_too_few_groups_are_an_error_before_the_fit():
 def test_intervals_of_fits_and_evaluations_are_for_groups(measure, tmp_path):
     """Rows that are almost copies of each other, with one class per customer: the interval is twice as wide."""
     table = customers(classes="pure")
-    options = {**OPTIONS, "max_fpr": 0.5, "measure": measure}
+    options = {**OPTIONS, "max_fpr": 0.5, "limits": Limits(measure=measure)}
     fitted = fit_table(table, **options, group="customer")
     fitted.save(tmp_path / "a.rocmax")
     fitted = load_model(tmp_path / "a.rocmax")
@@ -90,6 +94,25 @@ def test_one_group_of_positives_is_noted():
         evaluate(fitted, new.assign(customer=[None, *new.customer[1:]]))
 
 
+def test_few_groups_are_noted_with_the_intervals(tmp_path):
+    """Notes, not warnings of Python, in evaluations, fits and reports; the report has them on its page."""
+    few = customers(30, 10, classes="pure")
+    fitted = fit_table(few, **OPTIONS, max_fpr=0.5, group="customer")
+    narrow = "the 95 % interval of partial AUC, FPR 0 to 0.5 may be too narrow: a class has {} independent"
+    assert sum(note.startswith(narrow.format(2)) for note in fitted.notes) == 1
+    new = customers(24, 10, seed=1, classes="pure")
+    (note,) = (note for note in evaluate(fitted, new).notes if "too narrow" in note)
+    assert note.startswith("the 95 % intervals of partial AUC, FPR 0 to 0.5; AUC; TPR at FPR <= 0.5; break")
+    assert note.endswith("a class has 8 independent groups; at least 10 are needed")
+    write_report([fitted], new, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "may be too narrow: a class has 8 independent groups; at least 10 are needed." in page
+    enough = customers(60, 5, seed=1, classes="pure")
+    assert not [note for note in evaluate(fitted, enough).notes if "too narrow" in note]
+    write_report([fitted], enough, tmp_path / "b.html")
+    assert "too narrow: a class" not in (tmp_path / "b.html").read_text()
+
+
 def test_reports_resample_groups(tmp_path):
     table = customers(classes="pure")
     first, second = (fit_table(table, **OPTIONS, max_fpr=limit, group="customer") for limit in (0.5, 0.2))
@@ -109,6 +132,7 @@ def test_a_report_of_a_classifier_takes_groups():
     table = customers(classes="pure")
     model = LogisticRegression().fit(table[["a", "b"]], table.label)
     page = rocmax.report(model, table[["a", "b"]], table.label, pos_label="fraud", groups=table.customer)
+    assert "1330 of class ok, in 400 groups, whose rows depend on each other." in page
     low, high = delong_interval(
         table.label == "fraud", -model.decision_function(table[["a", "b"]]), groups=table.customer
     )
@@ -122,6 +146,16 @@ def test_rows_of_a_group_are_worth_fewer_independent_rows():
     assert worth_rows(rng.random(groups.size) < 0.1, groups) == pytest.approx(groups.size, rel=0.1)
     assert worth_rows((rng.random(2000) < 0.1)[groups], groups) == pytest.approx(2000, rel=0.01)
     assert worth_rows(np.zeros(groups.size, dtype=bool), groups) == 2000
+
+
+def test_the_command_names_flags_if_groups_are_too_few(tmp_path):
+    customers(60).to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["fit", tmp_path / "t.csv", "--target", "label", "--positive", "fraud", "--max-fpr", 0.1, "--no-tune"]
+    arguments += ["--group", "customer", "--confidence", 0.95, "--out", tmp_path / "m"]
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 1
+    advice = "hold out a larger fraction (--test-size), increase --max-fpr, decrease --confidence, use --rate group,"
+    assert advice in " ".join(done.stderr.split())
 
 
 def test_the_command_says_which_rate_and_which_groups(tmp_path):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rocmax
 from helpers.tables import payments
-from rocmax.tables import fit_table, predict
+from rocmax.tables import Columns, Reading, fit_table, predict
 from rocmax.tables.columns import date_features
 from rocmax.tables.fit import FitSettings, fit_rows, make_facts
 from rocmax.tables.onnx import SPACES, export_file, to_onnx
@@ -162,7 +162,13 @@ def messy_model(request, tmp_path_factory):
         pytest.importorskip("lightgbm")
     path = tmp_path_factory.mktemp("messy") / "train.csv"
     messy(1500, 0).to_csv(path, index=False)
-    options = {"model": request.param, "tune": False, "max_fpr": 0.2, "na": ["?", "none", "-999", "0"], "date": "day"}
+    options = {
+        "model": request.param,
+        "tune": False,
+        "max_fpr": 0.2,
+        "reading": Reading(na=["?", "none", "-999", "0"]),
+        "columns": Columns(date="day"),
+    }
     return fit_table(path, target="label", **options)
 
 

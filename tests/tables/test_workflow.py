@@ -31,7 +31,10 @@ from rocmax.data import read as _csv
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.tables import (
+    Columns,
+    Limits,
     ParameterError,
+    Running,
     TableModel,
     compare_models,
     evaluate,
@@ -45,7 +48,7 @@ from rocmax.tables import read as tables
 from rocmax.tables import tune as tuning
 from rocmax.tables.tune import TunedPipeline
 
-GOAL = {"target": "label", "positive": "fraud", "max_fpr": 0.1, "drop": ["customer", "since"]}
+GOAL = {"target": "label", "positive": "fraud", "max_fpr": 0.1, "columns": Columns(drop=["customer", "since"])}
 FLAGS = ["--target", "label", "--positive", "fraud", "--max-fpr", "0.1", "--drop", "customer", "--drop", "since"]
 
 
@@ -260,13 +263,16 @@ def test_report(made, tmp_path):
 
 def test_notes_come_at_once_and_with_the_result():
     heard = []
-    model = fit_table(frame(), target="label", positive="fraud", tune=False, notify=heard.append)
+    model = fit_table(frame(), target="label", positive="fraud", tune=False, running=Running(notify=heard.append))
     assert heard == model.notes
     table = frame().assign(id=[f"id {i}" for i in range(400)])
     note, family, few = fit_table(table, tune=False, **GOAL).notes
     assert few == "only 14 positive held-out rows: the measure is uncertain"
     assert family == "auto is linear: families are compared only with tune=True"
-    assert note == "'id' is left out (identifier): 400 different values in 400 rows; to use it: text=['id']"
+    assert (
+        note
+        == "'id' is left out (identifier): 400 different values in 400 rows; to use it: columns=Columns(text=['id'])"
+    )
 
 
 # What a name means, in a fit and in a comparison.
@@ -313,7 +319,7 @@ def test_a_comparison_keeps_groups_together_in_its_folds(monkeypatch):
     asked = []
     splits = tuning.tuning_splits
     monkeypatch.setattr(tuning, "tuning_splits", lambda *args: asked.append(args[1]) or splits(*args))
-    goal = {**GOAL, "drop": "since"}
+    goal = {**GOAL, "columns": Columns(drop="since")}
     compare_models(frame(), models=["logistic"], group="customer", n_splits=2, **goal)
     assert [groups.size for groups in asked] != []
     assert all(set(groups) <= set(frame()["customer"]) for groups in asked)
@@ -322,8 +328,9 @@ def test_a_comparison_keeps_groups_together_in_its_folds(monkeypatch):
 def test_results_of_a_comparison(tmp_path):
     done = []
     options = {"models": "logistic", "n_splits": 2, "tune": False, "store": tmp_path / "store", **GOAL}
-    found = compare_models(frame(), progress=done.append, **options)
-    assert (found.measure, found.positive, sum(done)) == ("partial_auc", "fraud", 2)
+    found = compare_models(frame(), running=Running(progress=lambda *args: done.append(args)), **options)
+    assert (found.measure, found.positive) == ("partial_auc", "fraud")
+    assert done == [("fits", count, 2) for count in range(3)]
     found.save(tmp_path / "a.csv")
     assert list(pd.read_csv(tmp_path / "a.csv").columns)[-2:] == ["split_1", "split_2"]
     assert found.to_dict()[0]["p_value"] is None
@@ -393,8 +400,20 @@ def test_comparisons_are_those_of_the_command_line(made):
 CALLS = [
     ({"positive": None}, "positive=...", ["--target", "label"], "--positive", 2),
     ({"target": None}, "pass the column with the labels: target=..., one of", [], "labels: --target, one of", 1),
-    ({"min_fpr": 0.2}, "min_fpr must be less than max_fpr; got 0.2 and 0.1", ["--min-fpr", "0.2"], None, 2),
-    ({"max_fpr": 1.0, "min_fpr": 0.1}, "min_fpr requires a limit: max_fpr=...", ["--max-fpr", "1"], None, 2),
+    (
+        {"limits": Limits(min_fpr=0.2)},
+        "min_fpr must be less than max_fpr; got 0.2 and 0.1",
+        ["--min-fpr", "0.2"],
+        None,
+        2,
+    ),
+    (
+        {"max_fpr": 1.0, "limits": Limits(min_fpr=0.1)},
+        "min_fpr requires a limit: max_fpr=...",
+        ["--max-fpr", "1"],
+        None,
+        2,
+    ),
     (
         {"model": "forest"},
         "model must be one of auto, linear, additive,",
@@ -402,7 +421,13 @@ CALLS = [
         None,
         2,
     ),
-    ({"measure": "accuracy"}, "measure must be one of", ["--measure", "accuracy"], "--measure must be one of", 2),
+    (
+        {"limits": Limits(measure="accuracy")},
+        "measure must be one of",
+        ["--measure", "accuracy"],
+        "--measure must be one of",
+        2,
+    ),
     ({"confidence": 2.0}, "confidence must be a number above 0 and below 1; got 2", ["--confidence", "2"], None, 2),
     ({"group": "label"}, "group must be another column than target", ["--group", "label"], None, 2),
 ]
@@ -439,7 +464,10 @@ BAD_VALUES = [
     ({"random_state": -1}, "random_state must be an integer from 0"),
     ({"random_state": None}, "random_state must be an integer from 0"),
     ({"random_state": 2**32}, "random_state must be an integer from 0"),
-    ({"measure": "tpr_at_fpr", "max_fpr": 1.0}, r"measure='tpr_at_fpr' requires a limit: max_fpr=\.\.\."),
+    (
+        {"limits": Limits(measure="tpr_at_fpr"), "max_fpr": 1.0},
+        r"limits=Limits\(measure='tpr_at_fpr'\) requires a limit: max_fpr=\.\.\.",
+    ),
     ({"confidence": 0.9, "max_fpr": 1.0}, r"confidence requires a limit: max_fpr=\.\.\."),
 ]
 
@@ -457,7 +485,7 @@ def test_bad_values_come_before_the_table_is_read(change, message):
         ({"models": ["auto", "forest"]}, "models must be one of auto, linear, additive, .*; got 'forest'"),
         ({"models": ["auc", "auc"]}, "models must be distinct names; got 'auc' more than once"),
         ({"n_splits": 1}, "n_splits must be an integer of at least 2; got 1"),
-        ({"n_jobs": 0}, "n_jobs must be a positive integer, or -1 for all processors; got 0"),
+        ({"running": Running(n_jobs=0)}, "n_jobs must be a positive integer, or -1 for all processors; got 0"),
     ],
 )
 def test_bad_comparisons_come_before_the_table_is_read(change, message):
@@ -470,7 +498,7 @@ def test_other_errors_are_written_with_flags_too(made, tmp_path):
     model.save(tmp_path / "m.rocmax")
     (tmp_path / "zero.svm").write_text("1 0:1\n-1 1:1\n" * 10)
     assert "pass --zero-based" in said(invoke("fit", tmp_path / "zero.svm", "--out", tmp_path / "n", code=1))
-    with pytest.raises(DataError, match="pass zero_based=True"):
+    with pytest.raises(DataError, match=r"pass reading=Reading\(zero_based=True\)"):
         fit_table(tmp_path / "zero.svm")
     odd = frame(300, 1)
     odd["age"] = odd["age"].astype(object)

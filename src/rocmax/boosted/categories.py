@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._support import Array
+from rocmax._validation import is_missing, missing_values
 
 Categories = dict[int, NDArray[Any]]
 FROM_DTYPE = "from_dtype"
@@ -100,7 +101,7 @@ def find_categories(X: Any, columns: list[int]) -> Categories:
     found: Categories = {}
     for i in columns:
         values = _column(X, i)
-        present = values[~_is_missing(values)]
+        present = values[~missing_values(values)]
         kinds = {type(value) for value in present.tolist()}
         # Values of different types cannot be compared.
         found[i] = np.unique(present if len(kinds) <= 1 else present.astype(str).astype(object))
@@ -133,21 +134,8 @@ def _codes(values: NDArray[Any], known: NDArray[Any]) -> Array:
     text = bool(known.size) and isinstance(known[0], str)
     items = values.tolist()
     if text:
-        items = [value if _missing(value) else str(value) for value in items]
-    return np.array([np.nan if _missing(value) else place.get(value, np.nan) for value in items], dtype=np.float64)
-
-
-def _missing(value: Any) -> bool:
-    # NaN is the value that differs from itself; pandas.NA has no truth value.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
-def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind in "biuSU":
-        return np.zeros(values.size, dtype=bool)
-    if values.dtype.kind == "f":
-        return np.asarray(np.isnan(values))
-    return np.array([_missing(value) for value in values.tolist()], dtype=bool)
+        items = [value if is_missing(value) else str(value) for value in items]
+    return np.array([np.nan if is_missing(value) else place.get(value, np.nan) for value in items], dtype=np.float64)
 
 
 def _column(X: Any, i: int) -> NDArray[Any]:

@@ -8,18 +8,18 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from rocmax import __version__
-from rocmax._support import render
+from rocmax._support import Parameter, render
 from rocmax.cli.screen import (
     as_flag,
     aside,
     counting,
+    counting_fits,
     guarded,
     interval,
     measure_title,
@@ -32,7 +32,6 @@ from rocmax.cli.screen import (
     show_json,
     show_table,
     stages,
-    task_name,
     working,
 )
 
@@ -105,9 +104,11 @@ class ReadingOptions:
     ] = None
     max_bytes: MaxBytes = None
 
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given, as parameters of the functions of the workflow."""
-        return {name: value for name, value in vars(self).items() if value is not None and value != []}
+    def given(self) -> Any:
+        """Return the options that were given, for the functions of the workflow."""
+        from rocmax.tables import Reading
+
+        return Reading(**{name: value for name, value in vars(self).items() if value is not None and value != []})
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
@@ -315,35 +316,36 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
-    from rocmax.tables import fit_table
+    from rocmax.tables import Columns, Limits, Running, fit_table
 
     with stages(f"reading {name_of(data)}") as show_stage:
         fitted = fit_table(
             tables(data),
-            target=target,
-            positive=positive,
-            max_fpr=max_fpr,
-            min_fpr=min_fpr,
-            min_tpr=min_tpr,
-            measure=measure,
+            columns=Columns(
+                target=target,
+                positive=positive,
+                group=group,
+                id=id or (),
+                text=text or (),
+                number=number or (),
+                date=date or (),
+                drop=drop or (),
+            ),
+            limits=Limits(
+                max_fpr=max_fpr, confidence=confidence, min_fpr=min_fpr, min_tpr=min_tpr, measure=measure, rate=rate
+            ),
+            reading=reading.given(),
             model=model,
             tune=tune,
-            confidence=confidence,
-            text=text or [],
-            number=number or [],
-            date=date or [],
-            drop=drop or [],
-            id=id or [],
-            group=group,
-            rate=rate,
             test_size=test_size,
-            **reading.given(),
             random_state=seed,
-            threads=threads,
-            dask=dask,
-            notify=note,
-            on_plan=None if json else show_plan,
-            progress=show_stage,
+            running=Running(
+                threads=threads,
+                dask=dask,
+                notify=note,
+                on_plan=None if json else show_plan,
+                progress=show_stage,
+            ),
         )
         show_stage("saving the model", 0, None)
         fitted.save(out)
@@ -393,7 +395,7 @@ def predict(
             keep_all=keep_all,
             proba=proba,
             escape_formulas=escape_formulas,
-            **reading.given(),
+            reading=reading.given(),
             progress=advance,
         )
     show_summary(found, fitted.positive, out)
@@ -415,12 +417,13 @@ def evaluate(
 
     with working("scoring"):
         fitted = workflow.load_model(model, max_bytes=reading.max_bytes)
-        found = workflow.evaluate(fitted, tables(data), target=target, **reading.given())
+        found = workflow.evaluate(fitted, tables(data), target=target, reading=reading.given())
     result = found.to_dict()
     for line in found.notes:
         note(line)
     if json:
-        show_json(result)
+        # As keywords, which do not depend on where Python has them.
+        show_json({**result, "notes": [render(line, Parameter.as_keyword) for line in found.notes]})
         return
     rows = result["rows"]
     counts = f"{rows['positive']} of class {result['positive']!r} (positive), {rows['negative']} others"
@@ -473,36 +476,36 @@ def compare(
     verbose: Verbose = False,
 ) -> None:
     """Compare models on the same random splits, each fitted as by `rocmax fit`."""
-    from rocmax.tables import compare_models
+    from rocmax.tables import Columns, Limits, Running, compare_models
 
     names = None if models is None else [name.strip() for name in models.split(",")]
-    total = None if names is None else len(names) * splits
-    with counting("fits", total, None if names is None else partial(task_name, len(names), splits)) as advance:
+    with counting_fits(None if names is None else len(names), splits) as show_fits:
         found = compare_models(
             tables(data),
             models=names,
-            target=target,
-            positive=positive,
-            max_fpr=max_fpr,
-            min_fpr=min_fpr,
-            min_tpr=min_tpr,
-            measure=measure,
+            columns=Columns(
+                target=target,
+                positive=positive,
+                group=group,
+                id=id or (),
+                text=text or (),
+                number=number or (),
+                date=date or (),
+                drop=drop or (),
+            ),
+            limits=Limits(max_fpr=max_fpr, min_fpr=min_fpr, min_tpr=min_tpr, measure=measure),
+            reading=reading.given(),
             tune=tune,
-            text=text or [],
-            number=number or [],
-            date=date or [],
-            drop=drop or [],
-            id=id or [],
-            group=group,
             n_splits=splits,
-            n_jobs=jobs,
-            threads=threads,
             store=resume,
-            **reading.given(),
             random_state=seed,
-            notify=note,
-            on_plan=None if json else show_plan,
-            progress=advance,
+            running=Running(
+                threads=threads,
+                n_jobs=jobs,
+                notify=note,
+                on_plan=None if json else show_plan,
+                progress=show_fits,
+            ),
         )
     if out is not None:
         found.save(out)
@@ -530,7 +533,7 @@ def report(
         raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
         models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
-        write_report(models, files[-1], out, target=target, segment=segment, **reading.given(), notify=note)
+        write_report(models, files[-1], out, target=target, segment=segment, reading=reading.given(), notify=note)
     screen.print(f"report: {out}")
 
 

@@ -104,32 +104,37 @@ def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
 
 
 @contextmanager
-def counting(
-    text: str, total: int | None = None, named: Callable[[int], str] | None = None
-) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a progress bar, which is shown on a terminal only.
-
-    Parameters
-    ----------
-    text : str
-        What is counted.
-    total : int or None, default=None
-        Total, if it is known.
-    named : callable or None, default=None
-        Function that describes what comes after a count.
-    """
+def counting(text: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that adds to a count, which is shown with the text on a terminal only."""
     if not screen.is_terminal:
         yield lambda count: None
         return
     with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
-        task = bar.add_task(text if named is None else f"{text}: {named(0)}", total=total)
+        task = bar.add_task(text, total=None)
+        yield lambda count: bar.advance(task, count)
 
-        def advance(count: int) -> None:
-            bar.advance(task, count)
-            if named is not None:
-                bar.update(task, description=f"{text}: {named(int(bar.tasks[0].completed))}")
 
-        yield advance
+@contextmanager
+def counting_fits(models: int | None, splits: int) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Yield a function that shows which fit of a comparison comes next, on a terminal only.
+
+    Parameters
+    ----------
+    models : int or None
+        Number of models, if it is known.
+    splits : int
+        Number of splits.
+    """
+    if not screen.is_terminal:
+        yield lambda text, done, total: None
+        return
+
+    def named(done: int) -> str:
+        return "fits" if models is None else f"fits: {task_name(models, splits, done)}"
+
+    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+        task = bar.add_task(named(0), total=None if models is None else models * splits)
+        yield lambda text, done, total: bar.update(task, completed=done, description=named(done))
 
 
 def _bar(*more: Any) -> Progress:

@@ -1,6 +1,7 @@
 """Rows, labels and weights on disk, read in chunks by fits that need less memory than the data.
 
-A memory map counts towards a limit on the address space with its whole size; explicit reads do not.
+Files are read and written explicitly, not through memory maps. A map counts towards a limit on the address space with
+its whole size, and where a file was shortened or the disk is full, it ends the process with a bus error.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
+from numpy.lib.format import open_memmap
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from rocmax._support import stage
-from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights
+from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights, missing_values
 from rocmax.data.read import DataError, Kind, Table, TableSource, check_names
 
 # Sizes in bytes, given as numbers or strings.
@@ -76,11 +78,9 @@ class DiskArray:
         """Open a .npy file."""
         try:
             # Only the header is read; the map is closed with the array.
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = open_memmap(path, mode="r")
         except (OSError, ValueError) as error:
             raise DataError(f"{path} must be a .npy file with numbers; got an error: {error}") from error
-        if not isinstance(array, np.memmap):
-            raise DataError(f"{path} must be a .npy file with one array; got an archive")
         found = cls.of_map(array)
         if found is None:
             order = "C" if array.flags.c_contiguous else "Fortran"
@@ -405,7 +405,7 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
         raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
     codes = LabelCodes()
     for start, part in _parts(labels):
-        missing = _missing(part)
+        missing = missing_values(part)
         if missing.any():
             row = int(missing.argmax())
             raise DataError(f"y must have a label for each row; got {part[row]} in row {start + row}")
@@ -451,14 +451,6 @@ def _parts(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]
     for start in range(0, values.shape[0], _BLOCK):
         stop = min(start + _BLOCK, values.shape[0])
         yield start, values.read(start, stop) if isinstance(values, DiskArray) else values[start:stop]
-
-
-def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of labels that are NaN, None or missing in the sense of pandas."""
-    if labels.dtype.kind != "O":
-        missing: NDArray[np.bool_] = labels != labels
-        return missing
-    return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in labels])
 
 
 def _mixed(name: str, labels: Iterable[Any]) -> DataError:
@@ -681,6 +673,7 @@ class RowStore:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Kind] | None = None,
         delimiter: str | None = None,
+        encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
         skip_unlabelled: bool = False,
@@ -706,6 +699,8 @@ class RowStore:
             "number" or "text" for columns whose type should not be inferred.
         delimiter : str, default=None
             Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        encoding : str, default=None
+            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
@@ -742,7 +737,7 @@ class RowStore:
             names: list[str] | None = None
             for path in paths:
                 before = file_stamp(path)
-                source = TableSource(path, delimiter=delimiter)
+                source = TableSource(path, delimiter=delimiter, encoding=encoding)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))

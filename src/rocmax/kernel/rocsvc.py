@@ -103,7 +103,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     See Also
     --------
     AUCClassifier : Linear classifier for the AUC, for large numbers of rows.
-    TwoNormSVC : Less expensive baseline from the same paper.
+    rocmax.papers.TwoNormSVC : Less expensive baseline from the same paper.
 
     References
     ----------

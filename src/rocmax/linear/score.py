@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from rocmax._support import Array, Bools, replaced
+from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_number
 from rocmax.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
@@ -159,7 +159,7 @@ class ScoreClassifier(LinearScoreClassifier):
         """
         current = self.get_params(deep=False)
         parts = {"loss": self._loss(), "penalty": self._penalty()}
-        for name, value in replaced(type(self).__name__, current | parts, params).items():
+        for name, value in _new_values(type(self).__name__, current | parts, params).items():
             setattr(self, name, value)
         return self
 
@@ -256,3 +256,26 @@ def _table_rule(measure: Callable[[Array, Array, float, float], Array]) -> Thres
         return float(measure(table.tp[1:2], table.fp[1:2], table.m, table.n)[0])
 
     return ThresholdRule(threshold, score)
+
+
+def _new_values(owner: str, current: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return new values by top-level name; a component with nested names is replaced by one with the new parameters.
+
+    ``owner`` is the name of the class in messages, and ``current`` has all parameters of the object.
+    """
+    values = {name: value for name, value in params.items() if "__" not in name}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        part, mark, rest = name.partition("__")
+        if part not in current:
+            raise ValueError(f"{owner} has no parameter {part!r}; it has {', '.join(sorted(current)) or 'none'}")
+        if mark:
+            nested.setdefault(part, {})[rest] = value
+    for name, inner in nested.items():
+        old = values.get(name, current[name])
+        if not hasattr(old, "get_params"):
+            raise ValueError(f"{name}={old!r} of {owner} has no parameters; got {', '.join(sorted(inner))} for it")
+        own = old.get_params(deep=False)
+        # Not dataclasses.replace: the loss of a user need not be a dataclass.
+        values[name] = type(old)(**own | _new_values(type(old).__name__, own, inner))
+    return values

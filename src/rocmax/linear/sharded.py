@@ -505,6 +505,7 @@ class FitFilesMixin:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Any] | None = None,
         delimiter: str | None = None,
+        encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
         skip_unlabelled: bool = False,
@@ -534,7 +535,9 @@ class FitFilesMixin:
         types : dict, default=None
             "number" or "text" for columns whose type should not be inferred.
         delimiter : str, default=None
-            Field delimiter of a text table. If None, a comma is used, or a tab for tsv files.
+            Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        encoding : str, default=None
+            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
         zero_based : bool, default=False
@@ -568,6 +571,7 @@ class FitFilesMixin:
             "columns": columns,
             "types": types,
             "delimiter": delimiter,
+            "encoding": encoding,
             "n_features": n_features,
             "zero_based": zero_based,
             "skip_unlabelled": skip_unlabelled,

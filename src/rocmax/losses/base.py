@@ -267,7 +267,6 @@ class Loss(ABC):
     shift_invariant: ClassVar[bool] = True
 
     get_params = Parameters.get_params
-    with_params = Parameters.with_params
 
     @abstractmethod
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array
+from rocmax._validation import check_groups
 
 # Relative tolerance for comparing weights: cumulative weights, and products such as 100 * 0.07, have rounding error.
 DUST = 1e-9
@@ -142,11 +143,7 @@ def group_numbers(
     """Return the groups of the rows with non-zero weight as integers from 0; None without groups."""
     if groups is None:
         return None
-    values, size = _column("groups", groups), np.asarray(y_true).size
-    if values.size != size:
-        raise ValueError(f"y_true and groups must have the same length; got {size} and {values.size}")
-    if any(value is None or value != value for value in values.tolist()):
-        raise ValueError("groups must have a group in each row; got missing values")
+    values = check_groups(groups, np.asarray(y_true).size)
     present = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
     result = np.unique(values[present], return_inverse=True)[1].astype(np.intp)
     if result.max(initial=0) == 0:

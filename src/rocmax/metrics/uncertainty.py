@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,18 +193,21 @@ def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
 # Confidence intervals and paired tests by the bootstrap.
 
 
-# With fewer rows of a class, intervals do not reach their level; see benchmarks/results/interval_coverage.md.
-MIN_IN_CLASS = 10
+# With fewer rows of a class, intervals do not reach their level. Those of the bootstrap do not, either, with fewer rows
+# of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1. The figures are in
+# benchmarks/results/interval_coverage.md.
+MIN_IN_CLASS, MIN_IN_AREA, MIN_FROM_END = 10, 10, 1.0
 # A measure or its name, and its parameters.
 Named = tuple[MetricLike, dict[str, Any]]
 
 
 class Estimate(NamedTuple):
-    """Value of a measure and its confidence interval."""
+    """Value of a measure, its confidence interval, and why that covers less often than its level, if it does."""
 
     value: float
     low: float
     high: float
+    caution: str = ""
 
 
 class Comparison(NamedTuple):
@@ -272,7 +275,10 @@ def bootstrap_interval(
     Warns
     -----
     UserWarning
-        If a class has fewer than 10 rows, or groups. The interval then covers less often than its level.
+        If a class has fewer than 10 rows, or groups; if the region of a partial AUC contains fewer than 10 rows of a
+        limited class; if an AUC, a partial AUC without ``min_tpr`` or a TPR at an FPR is less than ``1 / n`` away from
+        0 or 1, with ``n`` the rows, or groups, of the smaller class; or if all resamples have the same value, 0 or 1.
+        The interval then covers less often than its level; use more rows or, for the AUC, :func:`delong_interval`.
 
     Notes
     -----
@@ -306,7 +312,15 @@ def bootstrap_interval(
     """
     options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
     options |= {"n_resamples": n_resamples, "confidence_level": confidence_level, "random_state": random_state}
-    estimate = estimate_measures([(measure, params)], y_true, y_score, warn_if_few=True, **options)[0]
+    estimate = estimate_measures([(measure, params)], y_true, y_score, **options)[0]
+    if estimate.caution:
+        name = find_metric(measure, params)[0].name
+        warnings.warn(
+            f"the interval of {name} covers less often than its level: {estimate.caution}. Use "
+            f"{'delong_interval or more rows' if name == 'roc_auc' else 'more rows'}",
+            UserWarning,
+            stacklevel=2,
+        )
     return estimate.low, estimate.high
 
 
@@ -398,7 +412,6 @@ def estimate_measures(
     pos_label: object = None,
     groups: ArrayLike | None = None,
     watch: Callable[[Curve], None] | None = None,
-    warn_if_few: bool = False,
 ) -> list[Estimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
@@ -410,7 +423,7 @@ def estimate_measures(
     rows = found[0][0].ranked(y_true, y_score, sample_weight, pos_label)
     number = group_numbers(groups, sample_weight, y_true)
     blocks = rows.blocks()
-    values = [measure.from_curve(blocks.curve(), **filled) for measure, filled in found]
+    whole = blocks.curve()
     rng, size = np.random.default_rng(random_state), _at_least_one(n_resamples)
     if number is None:
         redrawn = resamples(blocks, size, rng, _depth(found))
@@ -423,17 +436,71 @@ def estimate_measures(
         if watch is not None:
             watch(curve)
     n_fewest = n_independent(rows.positive, rows.weight, number)
-    if warn_if_few and n_fewest < MIN_IN_CLASS:
-        warnings.warn(
-            f"a class has {n_fewest:g} independent {'rows' if number is None else 'groups'}; with fewer than "
-            f"{MIN_IN_CLASS}, intervals of the bootstrap cover less often than their level. Use more rows or, for the "
-            "AUC, delong_interval",
-            UserWarning,
-            stacklevel=3,
-        )
     tail = tail_share(confidence_level, n_fewest)
+    estimates = []
+    for (measure, filled), column in zip(found, np.array(drawn).T, strict=True):
+        estimate = Estimate(float(measure.from_curve(whole, **filled)), *_middle(column, tail))
+        caution = _few_in_class(n_fewest, number) or _few_in_area(measure, filled, whole)
+        caution = caution or _near_end(measure, filled, whole, estimate, n_fewest, number)
+        estimates.append(estimate._replace(caution=caution))
+    return estimates
+
+
+def _few_in_class(n_fewest: float, groups: NDArray[np.intp] | None) -> str:
+    """Return a text if a class has too few independent rows, or groups, for an interval."""
+    if n_fewest >= MIN_IN_CLASS * (1 - DUST):
+        return ""
+    return f"a class has {n_fewest:.4g} independent {_units(groups)}; at least {MIN_IN_CLASS} are needed"
+
+
+def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
+    """Return a text if the region of a partial AUC contains too few rows of a class for an interval."""
+    if measure.name not in ("partial_auc", "two_way_partial_auc"):
+        return ""
+    width, height = filled.get("max_fpr", 1.0) - filled.get("min_fpr", 0.0), 1 - filled.get("min_tpr", 0.0)
+    inside = (curve.n * width, "negatives"), (curve.m * height, "positives")
+    few = [f"{count:.3g} {name}" for count, name in inside if count < MIN_IN_AREA * (1 - DUST)]
+    return f"its region contains about {' and '.join(few)}; at least {MIN_IN_AREA} are needed" if few else ""
+
+
+def _near_end(
+    measure: Metric,
+    filled: dict[str, Any],
+    curve: Curve,
+    estimate: Estimate,
+    n_fewest: float,
+    groups: NDArray[np.intp] | None,
+) -> str:
+    """Return a text if a value is so near to 0 or 1 that resamples hardly contain what makes it differ."""
+    value = estimate.value
+    if measure.name == "partial_auc":
+        value = measure.from_curve(curve, **{**filled, "standardize": False, "normalize": True})
+    distance = max(0.0, min(value, 1 - value))
+    if measure.name in ("roc_auc", "partial_auc", "tpr_at_fpr") and not filled.get("min_tpr"):
+        near = n_fewest * distance < MIN_FROM_END * (1 - DUST)
+    else:
+        near = estimate.low == estimate.high and estimate.low in (0.0, 1.0)
+    if not near:
+        return ""
+    return (
+        f"its value {value:.4g} is {distance:.2g} from {round(value)}; at least {MIN_FROM_END / n_fewest:.2g} is "
+        f"needed with {n_fewest:.4g} independent {_units(groups)} of the smaller class"
+    )
+
+
+def _units(groups: NDArray[np.intp] | None) -> str:
+    return "rows" if groups is None else "groups"
+
+
+def interval_notes(cautions: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a note for each reason for which 95 % intervals cover less often, from titles of measures and reasons."""
+    measures: dict[str, list[str]] = {}
+    for title, caution in cautions:
+        if caution:
+            measures.setdefault(caution, []).append(title)
     return [
-        Estimate(float(value), *_middle(column, tail)) for value, column in zip(values, np.array(drawn).T, strict=True)
+        f"the 95 % interval{'s' * (len(names) > 1)} of {'; '.join(names)} may be too narrow: {caution}"
+        for caution, names in measures.items()
     ]
 
 
@@ -522,6 +589,8 @@ MIN_IN_REGION = 30
 # Degrees of freedom that Hanley and McNeil's variance is worth beside DeLong's; with fewer, the interval covers less
 # than 93 % with 5 positives and exponential scores, see benchmarks/results/interval_coverage.md.
 PRIOR_DF = 10.0
+# Limits of the region that is the whole curve: min_fpr, max_fpr and min_tpr.
+WHOLE_CURVE = (0.0, 1.0, 0.0)
 
 
 class _OutsideRegionError(ValueError):
@@ -625,7 +694,8 @@ def delong_interval(
         If a window narrower than the whole curve contains fewer than 30 negatives, or if a region with ``min_tpr > 0``
         contains fewer than 30 positives. In a corner, these are the rows between the point where the curve enters it
         and the point where it leaves it. The coverage of the interval is then below its level, as is that of
-        :func:`bootstrap_interval`.
+        :func:`bootstrap_interval`. If a class has fewer than 10 rows, or groups: the coverage of a 95 % interval of the
+        AUC can then be 90 %, and that of :func:`bootstrap_interval` is lower still.
 
     References
     ----------
@@ -645,26 +715,47 @@ def delong_interval(
     Examples
     --------
     >>> from rocmax.metrics import delong_interval
-    >>> y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
+    >>> y, s = [0] * 10 + [1] * 10, [*range(10), *range(5, 15)]
     >>> low, high = delong_interval(y, s)
     >>> round(low, 3), round(high, 3)
-    (0.344, 0.97)
+    (0.629, 0.963)
     """
     check_level(confidence_level)
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
+    number = group_numbers(groups, sample_weight, y_true)
     placements = _placements(rows, min_fpr, max_fpr, min_tpr)
+    ends = _delong_interval(rows, placements, (min_fpr, max_fpr, min_tpr), confidence_level, number)
     _warn_if_few(placements)
-    spread = _spread(rows, placements.values, group_numbers(groups, sample_weight, y_true))
+    if few := _few_in_class(n_independent(rows.positive, rows.weight, number), number):
+        warnings.warn(
+            f"DeLong's interval covers less often than its level: {few}. Use more rows; the bootstrap covers less "
+            "often still",
+            UserWarning,
+            stacklevel=2,
+        )
+    return ends
+
+
+def _delong_interval(
+    rows: RankedRows,
+    placements: _Placements,
+    limits: tuple[float, float, float],
+    level: float,
+    groups: NDArray[np.intp] | None,
+) -> tuple[float, float]:
+    """Return the interval of :func:`delong_interval`; the limits are ``min_fpr``, ``max_fpr`` and ``min_tpr``."""
+    min_fpr, max_fpr, min_tpr = limits
+    spread = _spread(rows, placements.values, groups)
     area = placements.area
-    if (min_fpr, max_fpr, min_tpr) != (0.0, 1.0, 0.0) and spread.variance > 0 and 0 < area < 1:
-        reach = norm.ppf((1 + confidence_level) / 2) * math.sqrt(spread.variance) / (area * (1 - area))
+    if limits != WHOLE_CURVE and spread.variance > 0 and 0 < area < 1:
+        reach = norm.ppf((1 + level) / 2) * math.sqrt(spread.variance) / (area * (1 - area))
         low, high = expit(logit(area) + np.array([-reach, reach]))
         return float(low), float(high)
     in_region = spread._replace(
         n_positives=max(1.0, spread.n_positives * (1 - min_tpr)),
         n_negatives=max(1.0, spread.n_negatives * (max_fpr - min_fpr)),
     )
-    return _interval(area, in_region, confidence_level)
+    return _interval(area, in_region, level)
 
 
 def delong_test(
@@ -760,12 +851,17 @@ def estimate_with_delong(
     the right order. A class with one row, or group, has no variance, and the bootstrap's interval is kept.
     """
     found = estimate_measures(measures, y_true, y_score, groups=groups, **options)
-    rows = rank_scores(y_true, y_score, None, None)
-    if n_independent(rows.positive, rows.weight, group_numbers(groups, None, y_true)) < 2:
+    rows, number = rank_scores(y_true, y_score, None, None), group_numbers(groups, None, y_true)
+    n_fewest = n_independent(rows.positive, rows.weight, number)
+    if n_fewest < 2:
         return found
     names = [find_metric(measure, params)[0].name for measure, params in measures]
+    if "roc_auc" not in names:
+        return found
+    ends = _delong_interval(rows, _placements(rows, *WHOLE_CURVE), WHOLE_CURVE, 0.95, number)
+    caution = _few_in_class(n_fewest, number)
     return [
-        Estimate(each.value, *delong_interval(y_true, y_score, groups=groups)) if name == "roc_auc" else each
+        Estimate(each.value, *ends, caution) if name == "roc_auc" else each
         for name, each in zip(names, found, strict=True)
     ]
 

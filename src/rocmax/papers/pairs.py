@@ -67,7 +67,7 @@ class GreedyPairClassifier(ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import GreedyPairClassifier
+    >>> from rocmax.papers import GreedyPairClassifier
     >>> X, y = make_classification(n_samples=500, n_features=6, weights=[0.9], random_state=0)
     >>> model = GreedyPairClassifier(max_fpr=0.1).fit(X, y)
     >>> bool(model.train_partial_auc_[-1] >= model.train_partial_auc_[0])

@@ -19,8 +19,8 @@ from rocmax.online.psam import PairParameters
 class ASAMClassifier(PairParameters, StochasticClassifier):
     r"""Accelerated stochastic AUC maximization: gradient steps of a smooth hinge loss on pairs.
 
-    The method is that of :class:`PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic between 0
-    and 1:
+    The method is that of :class:`~rocmax.PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic
+    between 0 and 1:
 
     .. math::
 
@@ -61,7 +61,7 @@ class ASAMClassifier(PairParameters, StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        See :class:`PSAMClassifier`.
+        See :class:`~rocmax.PSAMClassifier`.
 
     References
     ----------
@@ -71,7 +71,7 @@ class ASAMClassifier(PairParameters, StochasticClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import ASAMClassifier
+    >>> from rocmax.papers import ASAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = ASAMClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.97
@@ -124,7 +124,7 @@ class SOLAMClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        See :class:`PSAMClassifier`.
+        See :class:`~rocmax.PSAMClassifier`.
 
     References
     ----------
@@ -133,7 +133,7 @@ class SOLAMClassifier(StochasticClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import SOLAMClassifier
+    >>> from rocmax.papers import SOLAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = SOLAMClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.97
@@ -382,11 +382,11 @@ class OAMClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        See :class:`PSAMClassifier`.
+        See :class:`~rocmax.PSAMClassifier`.
 
     See Also
     --------
-    PSAMClassifier : Stochastic method with less expensive steps and a better ranking.
+    rocmax.PSAMClassifier : Stochastic method with less expensive steps and a better ranking.
 
     References
     ----------
@@ -395,7 +395,7 @@ class OAMClassifier(StochasticClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import OAMClassifier
+    >>> from rocmax.papers import OAMClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = OAMClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.8
@@ -465,7 +465,7 @@ class CBRClassifier(StochasticClassifier):
     Attributes
     ----------
     coef_, intercept_, classes_, n_iter_, n_features_in_, feature_names_in_
-        See :class:`PSAMClassifier`.
+        See :class:`~rocmax.PSAMClassifier`.
 
     References
     ----------
@@ -475,7 +475,7 @@ class CBRClassifier(StochasticClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import CBRClassifier
+    >>> from rocmax.papers import CBRClassifier
     >>> X, y = make_classification(n_samples=2000, weights=[0.9], random_state=0)
     >>> model = CBRClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.97

@@ -225,7 +225,7 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
 
     See Also
     --------
-    ROCSVC : Kernel machine that maximizes the AUC.
+    rocmax.ROCSVC : Kernel machine that maximizes the AUC.
 
     References
     ----------
@@ -234,7 +234,7 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from rocmax import TwoNormSVC
+    >>> from rocmax.papers import TwoNormSVC
     >>> X, y = make_moons(200, noise=0.3, random_state=0)
     >>> round(TwoNormSVC(C=1.0).fit(X, y).score(X, y), 2)
     0.97
@@ -359,7 +359,7 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from rocmax import AsymmetricSVC
+    >>> from rocmax.papers import AsymmetricSVC
     >>> X, y = make_moons(200, noise=0.3, random_state=0)
     >>> round(AsymmetricSVC(tau=1.0).fit(X, y).score(X, y), 2)
     0.96

@@ -182,7 +182,7 @@ class AUCTreeClassifier(ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import AUCTreeClassifier
+    >>> from rocmax.papers import AUCTreeClassifier
     >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
     >>> round(AUCTreeClassifier(max_depth=3).fit(X, y).score(X, y), 2)
     0.98
@@ -316,7 +316,7 @@ class RankBoostClassifier(ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import RankBoostClassifier
+    >>> from rocmax.papers import RankBoostClassifier
     >>> X, y = make_classification(n_samples=500, weights=[0.9], random_state=0)
     >>> model = RankBoostClassifier(n_estimators=30).fit(X, y)
     >>> round(model.score(X, y), 2)
@@ -425,7 +425,7 @@ class PAUCBoostClassifier(ScoredClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_classification
-    >>> from rocmax import PAUCBoostClassifier
+    >>> from rocmax.papers import PAUCBoostClassifier
     >>> X, y = make_classification(n_samples=1000, weights=[0.9], random_state=0)
     >>> model = PAUCBoostClassifier(max_fpr=0.1, n_estimators=30).fit(X, y)
     >>> round(model.score(X, y), 2)

@@ -59,7 +59,8 @@ def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
         if limit is None:
             continue
         low, high, size = rate_interval(model.predicted, data.positive if required else ~data.positive, data)
-        verdict = _against_limit((low, high), int(size), limit, required)
+        size_text = f"{int(size)} of the class" if data.groups is None else f"groups worth {int(size)} independent rows"
+        verdict = _against_limit((low, high), size, size_text, limit, required)
         found.append(
             {
                 "name": model.name,
@@ -105,10 +106,11 @@ def score_groups(model: ReportModel, data: TestData) -> dict[str, Any]:
     values = model.scores if model.probabilities is None else model.probabilities
     groups = []
     for rows in _equal_groups(values):
-        count = int(np.count_nonzero(data.positive[rows]))
-        low, high = wilson(count, rows.size)
+        share = float(data.positive[rows].mean())
+        size = rows.size if data.groups is None else worth_rows(data.positive[rows], data.groups[rows])
+        low, high = wilson(share * size, size)
         predicted = None if model.probabilities is None else float(values[rows].mean())
-        groups.append({"rows": rows.size, "share": count / rows.size, "low": low, "high": high, "mean": predicted})
+        groups.append({"rows": rows.size, "share": share, "low": low, "high": high, "mean": predicted})
     return {"name": model.name, "plot": _group_plot(model, groups), "groups": groups}
 
 
@@ -156,7 +158,7 @@ def _delong(pair: tuple[Any, ...], data: TestData) -> metrics.Comparison | None:
     return metrics.delong_test(*pair, **limits, groups=data.groups)
 
 
-def _against_limit(interval: tuple[float, float], total: int, limit: float, required: bool) -> str:
+def _against_limit(interval: tuple[float, float], size: float, size_text: str, limit: float, required: bool) -> str:
     """Return what the interval of a rate says about its limit, which is a lower one if the rate is required."""
     low, high = interval
     if high < limit if required else low > limit:
@@ -165,8 +167,8 @@ def _against_limit(interval: tuple[float, float], total: int, limit: float, requ
         return "within the limit"
     # With fewer rows, the interval includes the limit even if no row is on the wrong side.
     needed = math.ceil(math.log(0.025) / math.log(limit if required else 1 - limit))
-    if total < needed:
-        return f"too few rows: {total} of the class, at least {needed} are needed"
+    if size < needed:
+        return f"too few rows: {size_text}, at least {needed} are needed"
     return "not decided: the interval includes the limit"
 
 

@@ -14,6 +14,7 @@ from rocmax._validation import class_scores, direction, named_pos_label, positiv
 from rocmax._window import check_floor, check_window
 from rocmax.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers, score_blocks
+from rocmax.metrics.uncertainty import interval_notes
 from rocmax.report import sections
 from rocmax.report.page import (
     Axes,
@@ -50,6 +51,7 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
     return {
         "data": data,
         "negative_name": negative_name(data),
+        "n_groups": None if data.groups is None else np.unique(data.groups).size,
         "range_text": _range_text(data),
         "headline": headline(models, data),
         "roc_plots": [{**plot, "saved": _marks(axes, numbers)} for axes, plot in plots],
@@ -57,7 +59,13 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "histograms": histograms,
         "score_groups": [sections.score_groups(model, data) for model in models],
         "models": [
-            {"model": model, "number": number, "estimates": found, "features": sections.feature_bars(model.features)}
+            {
+                "model": model,
+                "number": number,
+                "estimates": found,
+                "notes": interval_notes((each["title"], each["caution"]) for each in found),
+                "features": sections.feature_bars(model.features),
+            }
             for number, (model, found) in enumerate(zip(models, estimates, strict=True))
         ],
         "tests": sections.tests(models, data),

@@ -11,15 +11,20 @@ from rocmax.tables.compare import ModelComparison, compare_models
 from rocmax.tables.evaluate import Evaluation, evaluate
 from rocmax.tables.fit import fit_table, plan_columns
 from rocmax.tables.model import TableModel, load_model
+from rocmax.tables.options import Columns, Limits, Reading, Running
 from rocmax.tables.predict import PredictionSummary, predict, write_predictions
 from rocmax.tables.report import write_report
 
 __all__ = [
     "Column",
+    "Columns",
     "Evaluation",
+    "Limits",
     "ModelComparison",
     "ParameterError",
     "PredictionSummary",
+    "Reading",
+    "Running",
     "TableModel",
     "compare_models",
     "evaluate",

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocmax._support import Array, Message, Parameter, ParameterError
+from rocmax._support import Array, Message, Parameter
 from rocmax._validation import LARGEST
 from rocmax.data import DataError, TableSource
 from rocmax.data.read import parsed_numbers
+from rocmax.tables.options import Columns
 from rocmax.tables.preprocess import merged_forms
 
 # Columns that identify rows, which a model must neither use nor store.
@@ -504,39 +505,6 @@ class Column:
         return {**asdict(self), "reason": str(self.reason)}
 
 
-class Declared(NamedTuple):
-    """Columns whose kind or use the user has declared."""
-
-    text: tuple[str, ...] = ()
-    number: tuple[str, ...] = ()
-    date: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    id: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """All declared columns."""
-        return [name for names in self for name in names]
-
-
-def check_declared(*, target: str | None, group: str | None, **columns: str | Sequence[str]) -> Declared:
-    """Return the declared columns; raise ParameterError if one is declared in two ways."""
-    found = {key: (names,) if isinstance(names, str) else tuple(names) for key, names in columns.items()}
-    owner: dict[str, str] = {} if target is None else {target: "target"}
-    if group is not None:
-        if group == target:
-            raise ParameterError(Message(Parameter("group"), " must be another column than ", Parameter("target")))
-        owner[group] = "group"
-    for key, names in found.items():
-        for name in names:
-            # A group may also be carried to the output or dropped.
-            if owner.get(name, key) != key and (owner[name], key) not in (("group", "id"), ("group", "drop")):
-                both = Message(Parameter(owner[name]), " and ", Parameter(key))
-                raise ParameterError(Message(*both.parts, f" must be different columns; got {name!r} for both"))
-            owner.setdefault(name, key)
-    return Declared(**found)
-
-
 class Planned(NamedTuple):
     """Plan of the columns that were read, with their values: numbers, text or dates."""
 
@@ -545,7 +513,7 @@ class Planned(NamedTuple):
     parsed: list[str]
 
 
-def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence[str]) -> Planned:
+def plan_values(X: Any, source: TableSource, declared: Columns, codes: Sequence[str]) -> Planned:
     """Return the plan of the columns of a frame; raise DataError about odd values in columns of numbers.
 
     Parameters
@@ -554,8 +522,8 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
         Columns of numbers, text and dates.
     source : TableSource
         Their table.
-    declared : Declared
-        What the user has declared.
+    declared : Columns
+        What the user has declared, with tuples of names.
     codes : sequence of str
         Columns of whole numbers that are codes, because they are written with leading zeros.
     """
@@ -589,16 +557,16 @@ def plan_values(X: Any, source: TableSource, declared: Declared, codes: Sequence
     return Planned(plan, values, parsed)
 
 
-def not_read(declared: Declared, group: str | None) -> Iterator[Column]:
+def not_read(declared: Columns) -> Iterator[Column]:
     """Yield the columns that are not features."""
     for name in declared.drop:
-        if name != group:
+        if name != declared.group:
             yield Column(name, "not read", None, None, False, DROPPED)
     for name in declared.id:
-        if name != group:
+        if name != declared.group:
             yield Column(name, "identifier", None, None, False, CARRIED)
-    if group is not None:
-        yield Column(group, "group", 0, None, False, GROUPED)
+    if declared.group is not None:
+        yield Column(declared.group, "group", 0, None, False, GROUPED)
 
 
 def plan_notes(plan: Sequence[Column]) -> list[str]:

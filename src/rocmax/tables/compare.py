@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import json
 import math
@@ -18,6 +17,7 @@ from typing import Any
 import joblib
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.hashing import NumpyHasher
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 from sklearn.base import clone
@@ -32,40 +32,44 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._files import append_line, check_not_input, check_output, write_file
-from rocmax._support import Message, Parameter, ParameterError, need, set_public_module
+from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, set_public_module
 from rocmax._threads import using_threads
 from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import split_notes
-from rocmax.tables.fit import (
+from rocmax.tables.options import (
+    HOLDERS,
+    Columns,
+    Limits,
+    Reading,
+    Running,
     check_choice,
     check_count,
-    check_floor,
-    check_measure,
+    check_limits,
+    check_running,
     check_seed,
-    check_threads,
-    check_window,
+    chosen,
+    refuse,
+    window_of,
 )
-from rocmax.tables.read import Reading, need_tables, read_training
-from rocmax.tables.tune import MODELS, TunedPipeline, check_table, families_for, need_package, window_measure
+from rocmax.tables.read import need_tables, read_training
+from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model, window_measure
 
 # Hash of the content of an object: the same in every process, different if any part of the content differs.
 
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 _CODE = (types.FunctionType, types.MethodType, functools.partial, types.CodeType, type)
-_NAMED = (types.BuiltinFunctionType, types.ModuleType, np.ufunc, np.dtype)
 
 
 def content_key(value: Any) -> str:
     """Return a hash of the content of an object.
 
-    The hash includes the class, the parameters and the attributes of estimators; the type, the shape and the bytes of
-    arrays; and the names of functions and classes with the version of their package. For functions and classes of a
-    script, or of a package without a version, it includes their code and the functions and constants that the code
-    uses. Mutable global variables, such as lists, are not included.
+    The hash is that of joblib, which knows functions and classes by their names only. Here, it includes the version of
+    their package. For functions and classes of a script, or of a package without a version, it includes their code and
+    the functions and constants that the code uses. Mutable global variables, such as lists, are not included.
 
     Parameters
     ----------
@@ -82,77 +86,63 @@ def content_key(value: Any) -> str:
     TypeError
         If the content of a value cannot be determined.
     """
-    return _Walk().digest(value)
+    try:
+        result: str = _ContentHasher("sha1").hash(value)
+        return result
+    except Exception as error:  # pickling an unknown object can raise any error
+        raise TypeError(f"the content of a parameter cannot be identified across runs ({error})") from error
 
 
-class _Walk:
-    """Traversal of an object that visits each part once, so that cycles terminate."""
+class _Part:
+    """Mark of a value whose content is taken from `_ContentHasher` and not from its pickle."""
 
-    def __init__(self) -> None:
-        self._met: dict[int, int] = {}
-        # ids are memory addresses, so all visited objects must stay alive until the end.
-        self._alive: list[Any] = []
 
-    def digest(self, value: Any) -> str:
-        """Return the hash of a value."""
-        if isinstance(value, _PLAIN):
-            return _hash(type(value).__name__, repr(value))
-        if id(value) in self._met and not isinstance(value, np.generic | tuple | frozenset):
-            return _hash("met", str(self._met[id(value)]))
-        self._met[id(value)] = len(self._met)
-        self._alive.append(value)
-        return _hash(type(value).__qualname__, *self._parts(value))
+class _ContentHasher(NumpyHasher):  # type: ignore[misc]  # joblib has no types
+    """Hash of joblib, with the code of functions and classes, and the order of dictionaries, which can matter."""
 
-    def _parts(self, value: Any) -> Iterator[str]:
-        if isinstance(value, np.ndarray | np.generic):
-            yield from self._array(np.asarray(value))
-        elif type(value) in (list, tuple):
-            yield from map(self.digest, value)
-        elif type(value) is dict:
-            # In insertion order, which can matter.
-            for key, entry in value.items():
-                yield from (self.digest(key), self.digest(entry))
-        elif type(value) in (set, frozenset):
-            yield from sorted(_Walk().digest(entry) for entry in value)
-        elif isinstance(value, _CODE):
-            yield from self._code(value)
-        elif isinstance(value, _NAMED):
-            yield getattr(value, "__module__", None) or ""
-            yield str(value) if isinstance(value, np.dtype) else value.__name__
-        elif hasattr(value, "get_params") or _is_open(value):
-            yield self.digest(type(value))
-            # Include attributes: a frozen estimator keeps its fitted state.
-            for name, entry in sorted({**vars(value), **_parameters(value)}.items()):
-                yield from (name, self.digest(entry))
-        else:
-            yield _pickled(value)
+    def save(self, value: Any) -> None:
+        """Add a value; joblib would see the order of an array in memory, and no masks and no code of methods."""
+        if isinstance(value, types.MethodType):
+            value = (types.MethodType, value.__func__, value.__self__)
+        if isinstance(value, np.ma.MaskedArray):
+            value = (np.ma.MaskedArray, value.data, np.ma.getmaskarray(value))
+        elif isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+            value = value.copy(order="C")
+        super().save(value)
 
-    def _array(self, array: Any) -> Iterator[str]:
-        yield from (array.dtype.str, repr(array.dtype), str(array.shape))
-        if array.dtype.hasobject:
-            yield from map(self.digest, array.ravel().tolist())
-        else:
-            yield hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    def memoize(self, value: Any) -> None:
+        """Remember a value, so that cycles end; not a tuple, as equal tuples may or may not be one object."""
+        if not isinstance(value, tuple):
+            super().memoize(value)
 
-    def _code(self, value: Any) -> Iterator[str]:
-        if isinstance(value, functools.partial):
-            parts: tuple[Any, ...] = (value.func, value.args, value.keywords)
-        elif isinstance(value, types.MethodType):
-            parts = (value.__self__, value.__func__)
-        elif isinstance(value, types.CodeType):
-            parts = (value.co_name, value.co_code, value.co_consts, value.co_names, value.co_varnames)
-        else:
-            parts = (value.__module__, value.__qualname__, _version(value.__module__))
-            if parts[-1] is None:
-                parts += self._of_function(value) if isinstance(value, types.FunctionType) else _of_class(value)
-        yield from map(self.digest, parts)
+    def reducer_override(self, value: Any) -> Any:
+        """Return the name and the content of what joblib would not tell apart."""
+        if value is _Part:
+            return NotImplemented
+        if type(value) is dict:
+            return _Part, ("dict",), list(value.items())
+        if type(value) in (set, frozenset):
+            return _Part, (type(value).__name__, sorted(map(content_key, value)))
+        if isinstance(value, types.CodeType):
+            return _Part, (value.co_name, value.co_code, value.co_consts, value.co_names, value.co_varnames)
+        if isinstance(value, types.ModuleType):
+            return _Part, (value.__name__, _version(value.__name__))
+        if isinstance(value, types.FunctionType | type):
+            version = _version(value.__module__)
+            name = (value.__module__, value.__qualname__, version)
+            if version is not None:
+                return _Part, name
+            # The state comes after the name is remembered: a function can use itself.
+            return _Part, name, _of_function(value) if isinstance(value, types.FunctionType) else _of_class(value)
+        return NotImplemented
 
-    def _of_function(self, function: types.FunctionType) -> tuple[Any, ...]:
-        names = sorted(set(_names(function.__code__)) & function.__globals__.keys())
-        used = {name: function.__globals__[name] for name in names}
-        used = {name: entry for name, entry in used.items() if isinstance(entry, (*_PLAIN, tuple, *_CODE))}
-        cells = [_content(cell) for cell in function.__closure__ or ()]
-        return function.__code__, function.__defaults__, function.__kwdefaults__, cells, used
+
+def _of_function(function: types.FunctionType) -> tuple[Any, ...]:
+    names = sorted(set(_names(function.__code__)) & function.__globals__.keys())
+    used = {name: function.__globals__[name] for name in names}
+    used = {name: entry for name, entry in used.items() if isinstance(entry, (*_PLAIN, tuple, *_CODE))}
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells, used
 
 
 def _of_class(kind: type) -> tuple[Any, ...]:
@@ -200,33 +190,6 @@ def _version(module: str) -> str | None:
         return sys.version
     version = getattr(sys.modules.get(package), "__version__", None)
     return version if isinstance(version, str) else None
-
-
-def _parameters(value: Any) -> dict[str, Any]:
-    return value.get_params(deep=False) if hasattr(value, "get_params") else {}
-
-
-def _is_open(value: Any) -> bool:
-    """Return whether the content of an object consists of its attributes only."""
-    methods: tuple[Callable[..., Any], ...] = (object.__reduce__, object.__reduce_ex__, object.__getstate__)
-    kind = type(value)
-    same = (kind.__reduce__, kind.__reduce_ex__, kind.__getstate__)
-    return hasattr(value, "__dict__") and not hasattr(kind, "__slots__") and same == methods
-
-
-def _pickled(value: Any) -> str:
-    try:
-        result: str = joblib.hash(value)
-        return result
-    except Exception as error:  # pickling an unknown object can raise any error
-        raise TypeError(
-            f"the content of {value!r}, a {type(value).__qualname__}, cannot be identified across runs: {error}"
-        ) from error
-
-
-def _hash(*parts: str) -> str:
-    # The lengths distinguish parts whose concatenation would be the same.
-    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
 # Comparison of estimators on one data set.
@@ -564,41 +527,23 @@ class ModelComparison:
         ]
 
 
+@holding(HOLDERS)
 def compare_models(
     table: Any,
     *,
     models: Sequence[str] | None = None,
     target: str | None = None,
     positive: Any = None,
-    max_fpr: float = 1.0,
-    min_fpr: float = 0.0,
-    min_tpr: float = 0.0,
-    measure: str | None = None,
-    tune: bool = True,
-    text: str | Sequence[str] = (),
-    number: str | Sequence[str] = (),
-    date: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    id: str | Sequence[str] = (),
     group: str | None = None,
+    max_fpr: float | None = None,
+    columns: Columns | None = None,
+    limits: Limits | None = None,
+    reading: Reading | None = None,
+    tune: bool = True,
     n_splits: int = 10,
-    n_jobs: int = 1,
-    threads: int | None = None,
     store: str | Path | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
     random_state: int = 0,
-    notify: Callable[[str], None] | None = None,
-    on_plan: Callable[[list[Column]], None] | None = None,
-    progress: Callable[[int], None] | None = None,
+    running: Running | None = None,
 ) -> ModelComparison:
     """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
 
@@ -617,68 +562,28 @@ def compare_models(
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
         Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    max_fpr : float, default=1.0
-        Limit on the false-positive rate; 1 for no limit.
-    min_fpr : float, default=0.0
-        Lower end of the window of false-positive rates.
-    min_tpr : float, default=0.0
-        Required true-positive rate; 0 for no limit.
-    measure : str, default=None
-        Measure to tune for and to compare, as in :func:`fit_table`.
-    tune : bool, default=True
-        Whether to tune each model by cross-validation on its training rows.
-    text : str or sequence of str, default=()
-        Columns to use as categories, such as whole numbers that are codes.
-    number : str or sequence of str, default=()
-        Columns to use as numbers. A per cent sign after a number is ignored.
-    date : str or sequence of str, default=()
-        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
-    drop : str or sequence of str, default=()
-        Columns to leave out.
-    id : str or sequence of str, default=()
-        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
+    max_fpr : float, default=None
+        Limit on the false-positive rate; None or 1 for no limit.
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
+    limits : Limits, default=None
+        What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
+        limits that are keywords, too. No threshold is chosen, so that ``confidence`` and ``rate`` are errors.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    tune : bool, default=True
+        Whether to tune each model by cross-validation on its training rows.
     n_splits : int, default=10
         Number of random splits. Each test set has 30 % of the rows.
-    n_jobs : int, default=1
-        Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
-    threads : int, default=None
-        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
-        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
-        With None, parallel fits share the cores.
     store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws.
-    notify : callable, default=None
-        Called with each note as soon as it is known.
-    on_plan : callable, default=None
-        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
-    progress : callable, default=None
-        Called with 1 after each fit.
+    running : Running, default=None
+        Where the call runs, and whom it tells what it does.
 
     Returns
     -------
@@ -696,35 +601,16 @@ def compare_models(
     >>> sorted(found.table.index), found.measure
     (['auc', 'logistic'], 'roc_auc')
     """
-    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
-    chosen = check_measure(measure, max_fpr, floor)
-    check_threads(threads)
-    names = _check(models, n_splits, n_jobs, random_state, store, table)
-    training = read_training(
-        table,
-        target=target,
-        positive=positive,
-        group=group,
-        reading=Reading(
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na,
-            encoding=encoding,
-            sheet=sheet,
-            day_first=day_first,
-            skip_unlabelled=skip_unlabelled,
-            zero_based=zero_based,
-            max_bytes=max_bytes,
-        ),
-        text=text,
-        number=number,
-        date=date,
-        drop=drop,
-        id=id,
-    )
-    if on_plan is not None:
-        on_plan(training.plan)
+    columns = chosen(Columns, columns, target=target, positive=positive, group=group)
+    given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
+    refuse("compare_models", given, "confidence", "rate")
+    limits = check_limits(given)
+    window, measure = window_of(limits), str(limits.measure)
+    check_running(running, "compare_models", "dask")
+    names = _check(models, n_splits, running.n_jobs, random_state, store, table)
+    training = read_training(table, columns, chosen(Reading, reading))
+    if running.on_plan is not None:
+        running.on_plan(training.plan)
     families, left_out = families_for(training.kinds)
     if models is None:
         names = [*families, "logistic"]
@@ -732,27 +618,38 @@ def compare_models(
     notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits)]
     for name in names:
         check_table(name, training.kinds)
-    tell = notify or (lambda note: None)
     for note in notes:
-        tell(note)
+        running.tell(note)
     side = training.target.positive
-    in_range = window_measure(chosen, window, floor)
-    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": chosen, "positive": side}
-    shared["min_tpr"] = floor
-    with using_threads(threads):
+    in_range = window_measure(measure, window, limits.min_tpr)
+    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": measure, "positive": side}
+    shared["min_tpr"] = limits.min_tpr
+    with using_threads(running.threads):
         found = compare(
-            {name: TunedPipeline(name, **shared, tune=tune, seed=random_state) for name in names},
+            {name: tuned_model(name, **shared, tune=tune, seed=random_state) for name in names},
             training.X,
             training.target.labels,
             scoring=make_scorer(in_range, pos_label=side),
             n_splits=n_splits,
             groups=training.groups,
             random_state=random_state,
-            n_jobs=n_jobs,
+            n_jobs=running.n_jobs,
             store=store,
-            progress=progress,
+            progress=None if running.progress is None else _counting(running.progress, len(names) * n_splits),
         )
-    return ModelComparison(found, chosen, side, notes, training.plan, in_range.title)
+    return ModelComparison(found, measure, side, notes, training.plan, in_range.title)
+
+
+def _counting(progress: Listener, total: int) -> Callable[[int], None]:
+    """Return a function that counts fits for a listener."""
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        progress("fits", done, total)
+
+    return advance
 
 
 def _check(

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from rocmax._support import Array, Bools, Caution, Index, Message, Parameter
+from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
 from rocmax._window import window_end
 from rocmax.data import DataError
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.scores import METRICS
 from rocmax.tables.model import TableModel
+from rocmax.tables.options import HOLDERS, Reading, chosen
 from rocmax.tables.predict import known_levels
 from rocmax.tables.read import (
-    Reading,
     Target,
     feature_options,
     group_values,
     known_target,
     model_features,
     need_tables,
+    reading_for,
     source_notes,
     table_source,
 )
-from rocmax.tables.tune import all_measured, positive_scores, usable_groups, window_measure, window_measure_names
+from rocmax.tables.tune import measured, positive_scores, usable_groups, window_measure, window_measure_names
 
 # Notes about results that the rows of a table cannot support.
 
@@ -328,21 +329,13 @@ class Evaluation:
         return {name: getattr(self, name) for name in names}
 
 
+@holding(HOLDERS)
 def evaluate(
     model: TableModel,
     table: Any,
     *,
     target: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
+    reading: Reading | None = None,
 ) -> Evaluation:
     """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
 
@@ -355,28 +348,9 @@ def evaluate(
         Columns are found by name.
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
+        the table of the fit.
 
     Returns
     -------
@@ -396,31 +370,13 @@ def evaluate(
     True
     """
     need_tables()
-    return _evaluation(
-        score_table(
-            model,
-            table,
-            target,
-            Reading(
-                delimiter=delimiter,
-                decimal=decimal,
-                thousands=thousands,
-                na=na,
-                encoding=encoding,
-                sheet=sheet,
-                day_first=day_first,
-                skip_unlabelled=skip_unlabelled,
-                zero_based=zero_based,
-                max_bytes=max_bytes,
-            ),
-        )
-    )
+    return _evaluation(score_table(model, table, target, chosen(Reading, reading)))
 
 
 def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
-    source, reading = table_source(facts, table, reading), reading.for_model(facts)
+    source, reading = table_source(facts, table, reading), reading_for(facts, reading)
     options = feature_options(facts, fitted.place, source, reading.zero_based)
     if source.columns is not None:
         target = target or facts["target"]
@@ -449,13 +405,14 @@ def _evaluation(scored: Scored) -> Evaluation:
     names = _measure_names(facts)
     groups, notes = usable_groups(scored.groups, positive)
     notes += row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
+    measures, narrow = measured(names, facts, positive, scored.scores, groups)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return Evaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
         rows={"positive": n_positive, "negative": n_negative},
-        measures=all_measured(names, facts, positive, scored.scores, groups),
+        measures=measures,
         threshold={
             "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
             "min_tpr": facts.get("min_tpr") or None,
@@ -467,7 +424,7 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=scored.notes + notes + corner_notes(positive, scored.scores, facts, "rows"),
+        notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, facts, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,51 +16,55 @@ from sklearn.utils import _safe_indexing
 import rocmax
 from rocmax._calibration import fit_calibration
 from rocmax._folds import split_groups
-from rocmax._support import Array, Bools, Index, Listener, Message, Parameter, ParameterError, listening, stage
+from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
 from rocmax.data import DataError
 from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
 from rocmax.tables.model import TableModel
+from rocmax.tables.options import (
+    HOLDERS,
+    RATES,
+    Columns,
+    Limits,
+    Reading,
+    Running,
+    check_choice,
+    check_limits,
+    check_range,
+    check_running,
+    check_seed,
+    chosen,
+    window_of,
+)
 from rocmax.tables.predict import Shares, known_levels
-from rocmax.tables.read import Reading, Training, need_tables, read_training
+from rocmax.tables.read import Training, need_tables, read_training
 from rocmax.tables.tune import (
     MODELS,
     WHOLE,
-    TunedPipeline,
+    BestFamily,
     check_table,
     families_for,
     measured,
     need_package,
     positive_scores,
+    tuned_model,
     usable_groups,
-    window_measure_names,
 )
 from rocmax.thresholds import FPRThresholdClassifier, GroupEvidence, TPRThresholdClassifier, order_statistic
 
 # Plan of the columns of a table, without a fit.
 
 
+@holding(HOLDERS)
 def plan_columns(
     table: Any,
     *,
     target: str | None = None,
     positive: Any = None,
-    text: str | Sequence[str] = (),
-    number: str | Sequence[str] = (),
-    date: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    id: str | Sequence[str] = (),
     group: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    max_bytes: int | None = None,
+    columns: Columns | None = None,
+    reading: Reading | None = None,
 ) -> list[Column]:
     """Return what a fit would do with each column of a table.
 
@@ -83,38 +86,13 @@ def plan_columns(
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
         Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    text : str or sequence of str, default=()
-        Columns to use as categories, such as whole numbers that are codes.
-    number : str or sequence of str, default=()
-        Columns to use as numbers. A per cent sign after a number is ignored.
-    date : str or sequence of str, default=()
-        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
-    drop : str or sequence of str, default=()
-        Columns to leave out.
-    id : str or sequence of str, default=()
-        Columns that identify rows: the model does not use them, and predictions are written with them.
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more.
 
     Returns
     -------
@@ -133,39 +111,13 @@ def plan_columns(
     [('row', 'identifier', False), ('size', 'number', True), ('color', 'category', True)]
     """
     need_tables()
-    training = read_training(
-        table,
-        target=target,
-        positive=positive,
-        group=group,
-        reading=Reading(
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na,
-            encoding=encoding,
-            sheet=sheet,
-            day_first=day_first,
-            skip_unlabelled=skip_unlabelled,
-            max_bytes=max_bytes,
-        ),
-        text=text,
-        number=number,
-        date=date,
-        drop=drop,
-        id=id,
-    )
-    return training.plan
+    declared = chosen(Columns, columns, target=target, positive=positive, group=group)
+    return read_training(table, declared, chosen(Reading, reading)).plan
 
 
-# Validation of the parameters of the workflow.
+# Fit of a model and its threshold to a table, with an evaluation on held-out rows.
 
 
-# With both limits, the two-way partial AUC is the partial AUC.
-TWO_WAY = "two_way_partial_auc"
-MEASURES = (*window_measure_names(), TWO_WAY)
-# What the limit of a threshold counts once if there are groups.
-RATES = ("row", "group")
 LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
 
@@ -185,104 +137,34 @@ class FitSettings:
 
 
 def check_fit(
-    *,
-    min_fpr: float,
-    max_fpr: float,
-    min_tpr: float,
-    measure: str | None,
-    model: str,
-    confidence: float | None,
-    test_size: float,
-    random_state: int,
-    tune: bool,
-    rate: str = "row",
-    group: str | None = None,
+    limits: Limits, *, model: str, test_size: float, random_state: int, tune: bool, group: str | None = None
 ) -> FitSettings:
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
-    window, floor = check_window(min_fpr, max_fpr), check_floor(min_tpr)
-    chosen = check_measure(measure, max_fpr, floor)
+    limits = check_limits(limits)
+    window, measure = window_of(limits), str(limits.measure)
     check_choice("model", model, MODELS)
-    if confidence is not None:
-        _check_range("confidence", confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
-        if max_fpr == 1.0 and floor == 0.0:
-            limits = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
-            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *limits))
-    check_choice("rate", rate, RATES)
-    if rate == "group" and group is None:
-        raise ParameterError(Message(Parameter("rate", rate), " requires groups: ", Parameter("group", ...)))
+    if limits.confidence is not None:
+        check_range("confidence", limits.confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
+        if window[1] == 1.0 and limits.min_tpr == 0.0:
+            either = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
+            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *either))
+    check_choice("rate", limits.rate, RATES)
+    if limits.rate == "group" and group is None:
+        raise ParameterError(Message(Parameter("rate", limits.rate), " requires groups: ", Parameter("group", ...)))
     needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
-    _check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
+    check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
     check_seed(random_state)
-    return FitSettings(window, chosen, model, confidence, float(test_size), int(random_state), bool(tune), floor, rate)
-
-
-def check_window(min_fpr: float, max_fpr: float) -> tuple[float, float]:
-    """Return the range of false-positive rates."""
-    for name, value in (("min_fpr", min_fpr), ("max_fpr", max_fpr)):
-        _check_range(name, value, 0.0, 1.0, "a number from 0 to 1")
-    low, high = Parameter("min_fpr"), Parameter("max_fpr")
-    if not min_fpr < max_fpr:
-        raise ParameterError(Message(low, " must be less than ", high, f"; got {min_fpr:g} and {max_fpr:g}"))
-    if min_fpr > 0 and max_fpr == 1.0:
-        limit = Parameter("max_fpr", ...)
-        raise ParameterError(Message(low, " requires a limit: ", limit, f", above {min_fpr:g} and below 1"))
-    return float(min_fpr), float(max_fpr)
-
-
-def check_floor(min_tpr: float) -> float:
-    """Return the required true-positive rate."""
-    _check_range("min_tpr", min_tpr, 0.0, math.nextafter(1.0, 0.0), "a number of at least 0 and below 1")
-    return float(min_tpr)
-
-
-def check_measure(measure: str | None, max_fpr: float, min_tpr: float = 0.0) -> str:
-    """Return the name of the measure; the default is the partial AUC with a limit, and the AUC without."""
-    if measure is None:
-        return "roc_auc" if max_fpr == 1.0 and min_tpr == 0.0 else "partial_auc"
-    chosen = measure.removesuffix("_score") if isinstance(measure, str) else measure
-    check_choice("measure", chosen, MEASURES)
-    named, limit = Parameter("measure", chosen), Parameter("max_fpr", ...)
-    if chosen == "tpr_at_fpr" and max_fpr == 1.0:
-        raise ParameterError(Message(named, " requires a limit: ", limit))
-    if chosen == TWO_WAY and (max_fpr == 1.0 or min_tpr == 0.0):
-        raise ParameterError(Message(named, " requires both limits: ", limit, " and ", Parameter("min_tpr", ...)))
-    return "partial_auc" if chosen == TWO_WAY else chosen
-
-
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise ParameterError if a value is not one of the choices."""
-    if value not in choices:
-        raise ParameterError(Message(Parameter(name), f" must be one of {', '.join(choices)}; got {value!r}"))
-
-
-def check_count(name: str, value: Any, least: int, needed: str) -> None:
-    """Raise ParameterError if a value is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {value!r}"))
-
-
-def check_threads(threads: Any) -> None:
-    """Raise ParameterError if a number of threads is neither None nor a positive integer."""
-    if threads is not None:
-        check_count("threads", threads, 1, "a positive integer, or None to follow the size of the table")
-
-
-def check_seed(random_state: Any) -> None:
-    """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
-    needed = "an integer from 0 to 2**32 - 1, which is saved with the model"
-    check_count("random_state", random_state, 0, needed)
-    if random_state >= 2**32:
-        raise ParameterError(Message(Parameter("random_state"), f" must be {needed}; got {random_state!r}"))
-
-
-def _check_range(name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False) -> None:
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not (low < value < high if open_ends else low <= value <= high):
-        got = f"{value:g}" if number else repr(value)
-        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))
-
-
-# Fit of a model and its threshold to a table, with an evaluation on held-out rows.
+    return FitSettings(
+        window,
+        measure,
+        model,
+        limits.confidence,
+        float(test_size),
+        int(random_state),
+        bool(tune),
+        limits.min_tpr,
+        limits.rate,
+    )
 
 
 class Fitted(NamedTuple):
@@ -296,42 +178,23 @@ class Fitted(NamedTuple):
     families: dict[str, Any] | None
 
 
+@holding(HOLDERS)
 def fit_table(
     table: Any,
     *,
     target: str | None = None,
     positive: Any = None,
-    max_fpr: float = 1.0,
-    min_fpr: float = 0.0,
-    min_tpr: float = 0.0,
-    measure: str | None = None,
+    group: str | None = None,
+    max_fpr: float | None = None,
+    confidence: float | None = None,
+    columns: Columns | None = None,
+    limits: Limits | None = None,
+    reading: Reading | None = None,
     model: str = "auto",
     tune: bool = True,
-    confidence: float | None = None,
-    text: str | Sequence[str] = (),
-    number: str | Sequence[str] = (),
-    date: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    id: str | Sequence[str] = (),
-    group: str | None = None,
-    rate: str = "row",
     test_size: float = 0.25,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
     random_state: int = 0,
-    threads: int | None = None,
-    dask: Any = None,
-    notify: Callable[[str], None] | None = None,
-    on_plan: Callable[[list[Column]], None] | None = None,
-    progress: Listener | None = None,
+    running: Running | None = None,
 ) -> TableModel:
     """Fit a model to a table, choose a threshold, and evaluate it on held-out rows, as ``rocmax fit`` does.
 
@@ -348,16 +211,22 @@ def fit_table(
         The column with the labels. An svmlight file has its labels in front and takes no target.
     positive : object, default=None
         Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    max_fpr : float, default=1.0
-        Limit on the false-positive rate; 1 for no limit.
-    min_fpr : float, default=0.0
-        Lower end of the window of false-positive rates.
-    min_tpr : float, default=0.0
-        Required true-positive rate; 0 for no limit. The threshold then reaches it, also with a limit on the
-        false-positive rate, in which case the model is fitted to the corner of both.
-    measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
-        limits), "tpr_at_fpr" or "break_even_point". None takes the partial AUC with a limit, and the AUC without.
+    group : str, default=None
+        A column; rows with the same value in it stay on one side of every split. The guarantee of ``confidence`` and
+        the confidence intervals then require independent groups, not independent rows.
+    max_fpr : float, default=None
+        Limit on the false-positive rate; None or 1 for no limit.
+    confidence : float, default=None
+        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
+        ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
+    limits : Limits, default=None
+        What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
+        limits that are keywords, too.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more.
     model : str, default="auto"
         Name of the model:
 
@@ -375,64 +244,12 @@ def fit_table(
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
-    confidence : float, default=None
-        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
-        ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
-    text : str or sequence of str, default=()
-        Columns to use as categories, such as whole numbers that are codes.
-    number : str or sequence of str, default=()
-        Columns to use as numbers. A per cent sign after a number is ignored.
-    date : str or sequence of str, default=()
-        Columns of dates to use: year, month, weekday, hour, and age in days at the latest date of the training table.
-    drop : str or sequence of str, default=()
-        Columns to leave out.
-    id : str or sequence of str, default=()
-        Columns that identify rows: the model does not use them, and predictions are written with them.
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split. The guarantee of ``confidence`` and
-        the confidence intervals then require independent groups, not independent rows.
-    rate : {"row", "group"}, default="row"
-        Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
-        each, as in :class:`rocmax.FPRThresholdClassifier`.
     test_size : float, default=0.25
         Fraction of the rows that is held out.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
-    threads : int, default=None
-        Number of threads of the trees and of BLAS. None takes one thread for BLAS and for the trees one for each
-        2,000,000 values of the table, at most the cores that the process may use; ``OMP_NUM_THREADS`` is respected.
-    dask : str or distributed.Client, default=None
-        Scheduler of a dask cluster, whose workers read the parquet files and fit a linear model without tuning. Only
-        samples of at most 100,000 training rows, for the plan of the columns and the preprocessing, and as many
-        held-out rows are fetched.
-    notify : callable, default=None
-        Called with each note as soon as it is known. The notes are in the result, too.
-    on_plan : callable, default=None
-        Called with the plan of the columns, as returned by :func:`plan_columns`, before the fit.
-    progress : callable, default=None
-        Called with what is done now, how much of it is done, and the total, which is None if it is unknown.
+    running : Running, default=None
+        Where the call runs, and whom it tells what it does.
 
     Returns
     -------
@@ -459,59 +276,35 @@ def fit_table(
     >>> bool(model.held_out["value"] > 0.9)
     True
     """
+    columns = chosen(Columns, columns, target=target, positive=positive, group=group)
+    limits = chosen(Limits, limits, max_fpr=max_fpr, confidence=confidence)
+    reading, running = chosen(Reading, reading), chosen(Running, running)
     settings = check_fit(
-        min_fpr=min_fpr,
-        max_fpr=max_fpr,
-        min_tpr=min_tpr,
-        measure=measure,
-        model=model,
-        confidence=confidence,
-        test_size=test_size,
-        random_state=random_state,
-        tune=tune,
-        rate=rate,
-        group=group,
+        limits, model=model, test_size=test_size, random_state=random_state, tune=tune, group=columns.group
     )
     need_tables()
     need_package(model)
-    options: dict[str, Any] = {
-        "target": target,
-        "positive": positive,
-        "group": group,
-        "reading": Reading(
-            delimiter=delimiter,
-            decimal=decimal,
-            thousands=thousands,
-            na=na,
-            encoding=encoding,
-            sheet=sheet,
-            day_first=day_first,
-            skip_unlabelled=skip_unlabelled,
-            zero_based=zero_based,
-            max_bytes=max_bytes,
-        ),
-    } | {"text": text, "number": number, "date": date, "drop": drop, "id": id}
-    check_threads(threads)
-    with listening(progress), using_threads(threads):
-        if dask is not None:
+    check_running(running, "fit_table", "n_jobs")
+    with listening(running.progress), using_threads(running.threads):
+        if running.dask is not None:
             from rocmax.tables.on_cluster import fit_on_cluster  # needs dask
 
-            return fit_on_cluster(dask, table, settings, options, notify, on_plan)
-        training = read_training(table, **options)
-        if on_plan is not None:
-            on_plan(training.plan)
-        return fit_training(training, settings, target, notify)
+            return fit_on_cluster(table, settings, columns, reading, running)
+        training = read_training(table, columns, reading)
+        if running.on_plan is not None:
+            running.on_plan(training.plan)
+        return fit_training(training, settings, columns.target, running.tell)
 
 
 def fit_training(
     training: Training,
     settings: FitSettings,
-    target: str | None = None,
-    notify: Callable[[str], None] | None = None,
+    target: str | None,
+    tell: Callable[[str], None],
 ) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
-    notes, tell = [*training.notes, *_family_notes(training, settings)], notify or (lambda note: None)
+    notes = [*training.notes, *_family_notes(training, settings)]
     train, test = split_rows(training, settings)
     notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
     notes += duplicate_notes(training.X, train, test)
@@ -539,9 +332,10 @@ def evaluated(
     scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
     is_positive = training.target.is_positive[fitted.test]
     groups, found = usable_groups(_rows(training.groups, fitted.test), is_positive)
-    facts["held_out"] = measured(settings.measure, facts, is_positive, scores, groups)
+    by_name, narrow = measured([settings.measure], facts, is_positive, scores, groups)
+    facts["held_out"] = by_name[settings.measure]
     facts["at_threshold"] = rates_at_zero(is_positive, scores)
-    found += corner_notes(is_positive, scores, facts)
+    found += narrow + corner_notes(is_positive, scores, facts)
     found += chance_notes(facts["held_out"], facts["at_threshold"], facts, is_positive)
     for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
         notes.append(note)
@@ -571,7 +365,7 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     train, test = split_rows(training, settings) if parts is None else parts
     check_enough(training.target.is_positive[test], settings, _rows(training.groups, test))
     start = perf_counter()
-    tuned = TunedPipeline(
+    tuned = tuned_model(
         settings.model,
         kinds=training.kinds,
         window=settings.window,
@@ -582,8 +376,9 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
         min_tpr=settings.min_tpr,
     )
     tuned.fit(_safe_indexing(training.X, train), labels[train], _rows(training.groups, train))
-    model = with_threshold(tuned.pipeline_, training, settings, test)
-    return Fitted(model, test, tuned.tuning_, perf_counter() - start, tuned.family_, tuned.families_)
+    best, families = (tuned.chosen_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned, None)
+    model = with_threshold(best.pipeline_, training, settings, test)
+    return Fitted(model, test, best.tuning_, perf_counter() - start, best.model, families)
 
 
 def with_threshold(pipeline: Any, training: Training, settings: FitSettings, test: Index) -> Any:
@@ -618,11 +413,11 @@ def check_enough(positive: Bools, settings: FitSettings, groups: Any = None) -> 
         floor = settings.min_tpr or None
         max_rate = settings.window[1] if floor is None else 1 - floor
         sizes = np.unique(groups[positive == (floor is not None)], return_counts=True)[1]
-        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor)
+        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor, share="test_size")
     elif settings.min_tpr > 0:
-        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr)
+        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr, share="test_size")
     else:
-        order_statistic(positive.size - n_positive, settings.window[1], delta)
+        order_statistic(positive.size - n_positive, settings.window[1], delta, share="test_size")
 
 
 def make_facts(training: Training, settings: FitSettings, target: str | None, fitted: Fitted) -> dict[str, Any]:

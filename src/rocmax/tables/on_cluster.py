@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from time import perf_counter
@@ -18,10 +18,10 @@ from rocmax._support import Index, Message, Parameter, ParameterError, need, sta
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.dask.cluster import Tasks
 from rocmax.data import DataError
-from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
+from rocmax.tables.options import Columns, Reading, Running
 from rocmax.tables.preprocess import common_levels
 from rocmax.tables.read import Training, feature_options, known_labels, model_features, read_training, table_source
 from rocmax.tables.tune import WHOLE, make_preprocessing
@@ -141,47 +141,41 @@ class _Prepared(NamedTuple):
 
 
 def fit_on_cluster(
-    scheduler: Any,
-    files: Any,
-    settings: FitSettings,
-    options: dict[str, Any],
-    notify: Callable[[str], None] | None = None,
-    on_plan: Callable[[list[Column]], None] | None = None,
+    files: Any, settings: FitSettings, columns: Columns, reading: Reading, running: Running
 ) -> TableModel:
     """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows.
 
     Parameters
     ----------
-    scheduler : str or distributed.Client
-        Address of the scheduler, or a client.
     files : str, Path or list of them
         Parquet files or patterns, which the workers can read.
     settings : FitSettings
         Settings of the fit.
-    options : dict
-        Options of :func:`~rocmax.tables.read.read_training`.
-    notify, on_plan : callable, default=None
-        As in :func:`rocmax.tables.fit_table`.
+    columns : Columns
+        What the columns are.
+    reading : Reading
+        How the files are read.
+    running : Running
+        The scheduler, and whom to tell what is done.
     """
-    _check(settings, options)
-    tell = notify or (lambda note: None)
-    with _client(scheduler) as client:
+    target = _check(settings, columns)
+    with _client(running.dask) as client:
         stage("reading samples on the cluster")
-        read = _read(client, files, settings, options)
+        read = _read(client, files, settings, columns, reading)
         training, test = read.training, read.test
-        if on_plan is not None:
-            on_plan(training.plan)
+        if running.on_plan is not None:
+            running.on_plan(training.plan)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
         notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
         for note in notes:
-            tell(note)
+            running.tell(note)
         check_enough(training.target.is_positive[test], settings)
         start = perf_counter()
         stage("fitting on the cluster")
-        pipeline = _fit(client, read, settings, options["target"])
+        pipeline = _fit(client, read, settings, target)
     model = with_threshold(pipeline, training, settings, test)
     fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
-    result = evaluated(training, settings, options["target"], fitted, notes, tell)
+    result = evaluated(training, settings, target, fitted, notes, running.tell)
     result.facts["classes"] = read.classes
     result.facts["rows"] = {"train": sum(read.classes.values()) - test.size, "held out": int(test.size)}
     return result
@@ -196,15 +190,16 @@ class _Read(NamedTuple):
     classes: dict[str, int]
 
 
-def _read(client: Any, files: Any, settings: FitSettings, options: dict[str, Any]) -> _Read:
+def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, reading: Reading) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
     tasks = Tasks(_TIMEOUT, client)
     table = cluster_table(tasks, files)
-    counts = _label_counts(tasks, table, options)
-    if options["reading"].skip_unlabelled:
-        table = table.dropna(subset=[options["target"]])
+    skip = bool(reading.skip_unlabelled)
+    counts = _label_counts(tasks, table, columns.target, skip)
+    if skip:
+        table = table.dropna(subset=[columns.target])
     train, sample, held = _split(tasks, table, settings, int(counts.sum()))
-    training = read_training(need("pandas").concat([sample, held], ignore_index=True), **options)
+    training = read_training(need("pandas").concat([sample, held], ignore_index=True), columns, reading)
     target, test = training.target, np.arange(len(sample), len(sample) + len(held))
     # Also raises an error for labels that the samples do not have.
     labels = known_labels(counts.index.to_numpy(), target.positive, target.negative)
@@ -216,15 +211,16 @@ def _read(client: Any, files: Any, settings: FitSettings, options: dict[str, Any
     return _Read(train, training, test, classes)
 
 
-def _check(settings: FitSettings, options: dict[str, Any]) -> None:
-    """Raise ParameterError for what is not possible on a cluster."""
-    if options["target"] is None:
+def _check(settings: FitSettings, columns: Columns) -> str:
+    """Return the target; raise ParameterError for what is not possible on a cluster."""
+    if columns.target is None:
         raise ParameterError(Message(Parameter("dask"), " requires ", Parameter("target", ...)))
     if settings.model not in ("auto", "linear"):
         wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
         raise ParameterError(Message(*wanted, f"; got {settings.model}"))
-    if options["group"] is not None:
+    if columns.group is not None:
         raise ParameterError(Message(Parameter("group"), " is not possible with ", Parameter("dask")))
+    return columns.target
 
 
 @contextmanager
@@ -248,14 +244,13 @@ def _check_address(scheduler: Any, comm: Any) -> None:
         comm.get_address_host_port(scheduler)
 
 
-def _label_counts(tasks: Tasks, table: Any, options: dict[str, Any]) -> Any:
-    """Return the number of rows of each label; raise DataError if labels are missing."""
-    target = options["target"]
+def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) -> Any:
+    """Return the number of rows of each label; raise DataError if labels are missing and not to be skipped."""
     if target not in table.columns:
         raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
     (counts,) = _computed(tasks, table, table[target].value_counts(dropna=False))
     missing = counts.index.isna()
-    if missing.any() and not options["reading"].skip_unlabelled:
+    if missing.any() and not skip_unlabelled:
         parts = table[[target]].to_delayed()
         sums = _computed(tasks, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
         first = int(np.flatnonzero(sums)[0])

@@ -15,12 +15,13 @@ import numpy as np
 
 from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, is_special, output_file
-from rocmax._support import Array, Message, Parameter, ParameterError
+from rocmax._support import Array, Message, Parameter, ParameterError, holding
 from rocmax.data import DataError
 from rocmax.data.read import check_columns
 from rocmax.tables.model import TableModel
+from rocmax.tables.options import HOLDERS, Reading, chosen
 from rocmax.tables.preprocess import MISSING
-from rocmax.tables.read import Reading, feature_options, model_features, need_tables, table_source, typed_labels
+from rocmax.tables.read import feature_options, model_features, need_tables, table_source, typed_labels
 from rocmax.tables.tune import positive_scores
 
 # Missing values and unknown categories of a table, compared with the training table.
@@ -154,6 +155,7 @@ class PredictionSummary:
     notes: list[str] = field(default_factory=list)
 
 
+@holding(HOLDERS)
 def predict(
     model: TableModel,
     table: Any,
@@ -161,16 +163,7 @@ def predict(
     keep: str | Sequence[str] = (),
     keep_all: bool = False,
     proba: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
+    reading: Reading | None = None,
 ) -> Any:
     """Predict scores and labels.
 
@@ -187,29 +180,9 @@ def predict(
         Whether to keep all columns.
     proba : bool, default=False
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-        Predictions need no labels, so that no row is left out here.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
+        the table of the fit.
 
     Returns
     -------
@@ -229,24 +202,13 @@ def predict(
     need_tables()
     import pyarrow as pa
 
-    reading = Reading(
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        na=na,
-        encoding=encoding,
-        sheet=sheet,
-        day_first=day_first,
-        skip_unlabelled=skip_unlabelled,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
-    )
-    scoring = Scoring(model, table, keep, keep_all, proba, reading)
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading))
     batches = [pa.table(batch) for batch in scoring.batches()]
     found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
     return found.set_index(table.index) if hasattr(table, "iloc") else found
 
 
+@holding(HOLDERS)
 def write_predictions(
     model: TableModel,
     table: Any,
@@ -256,16 +218,7 @@ def write_predictions(
     keep_all: bool = False,
     proba: bool = False,
     escape_formulas: bool = False,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
+    reading: Reading | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> PredictionSummary:
     """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
@@ -287,29 +240,9 @@ def write_predictions(
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
     escape_formulas : bool, default=False
         Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-        Predictions need no labels, so that no row is left out here.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
+        the table of the fit.
     progress : callable, default=None
         Called with a number of rows when they are written.
 
@@ -327,19 +260,7 @@ def write_predictions(
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
         check_output(path)
-    reading = Reading(
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        na=na,
-        encoding=encoding,
-        sheet=sheet,
-        day_first=day_first,
-        skip_unlabelled=skip_unlabelled,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
-    )
-    scoring = Scoring(model, table, keep, keep_all, proba, reading, escape_formulas)
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading), escape_formulas)
     batches = scoring.batches()
     first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
     with nullcontext(out) if path is None else output_file(path) as file:

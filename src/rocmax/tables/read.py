@@ -14,8 +14,6 @@ from rocmax.data import DataError, TableSource
 from rocmax.data.read import check_columns
 from rocmax.tables.columns import (
     Column,
-    Declared,
-    check_declared,
     check_sizes,
     date_features,
     find_order,
@@ -25,6 +23,7 @@ from rocmax.tables.columns import (
     plan_notes,
     plan_values,
 )
+from rocmax.tables.options import Columns, Reading, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
 
 # Labels of a table as text, and the choice of the positive class.
@@ -157,62 +156,45 @@ def as_text(values: NDArray[Any]) -> NDArray[Any]:
 # Reading of tables for training, or for a fitted model.
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the values of a table are written, and how much of it may be read; the parameters of all table functions.
+def _open(table: Any, reading: Reading, likely: Mapping[str, Any] | None = None) -> TableSource:
+    """Return a table; ``likely`` is how the table of a model was written."""
+    return TableSource(
+        table,
+        delimiter=reading.delimiter,
+        decimal="." if reading.decimal is None else reading.decimal,
+        thousands=reading.thousands,
+        na=reading.na,
+        encoding=reading.encoding,
+        sheet=reading.sheet,
+        max_bytes=reading.max_bytes,
+        likely=likely,
+    )
 
-    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
-    """
 
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    na: str | Sequence[str] = ()
-    encoding: str | None = None
-    sheet: str | None = None
-    day_first: bool | None = None
-    skip_unlabelled: bool | None = None
-    zero_based: bool | None = None
-    max_bytes: int | None = None
+def _reading_facts(reading: Reading, source: TableSource) -> dict[str, Any]:
+    """Return what later tables of a model have in common with this one."""
+    return {
+        "delimiter": source.text.delimiter,
+        "decimal": source.text.decimal,
+        "thousands": source.text.thousands,
+        "na": list(source.text.na),
+        "encoding": source.text.encoding,
+        "sheet": source.sheet,
+        "skip_unlabelled": bool(reading.skip_unlabelled),
+    }
 
-    def source(self, table: Any, likely: Mapping[str, Any] | None = None) -> TableSource:
-        """Return the table; ``likely`` is how the table of a model was written."""
-        return TableSource(
-            table,
-            delimiter=self.delimiter,
-            decimal="." if self.decimal is None else self.decimal,
-            thousands=self.thousands,
-            na=self.na,
-            encoding=self.encoding,
-            sheet=self.sheet,
-            max_bytes=self.max_bytes,
-            likely=likely,
-        )
 
-    def facts(self, source: TableSource) -> dict[str, Any]:
-        """Return what later tables of a model have in common with this one."""
-        return {
-            "delimiter": source.text.delimiter,
-            "decimal": source.text.decimal,
-            "thousands": source.text.thousands,
-            "na": list(source.text.na),
-            "encoding": source.text.encoding,
-            "sheet": source.sheet,
-            "skip_unlabelled": bool(self.skip_unlabelled),
-        }
-
-    def for_model(self, facts: Mapping[str, Any]) -> Reading:
-        """Return how to read a later table of a model: as that of its fit, except for what is given here."""
-        stored = facts.get("reading", {})
-        own = self
-        if self.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
-            own = replace(own, decimal=stored.get("decimal"), thousands=self.thousands or stored.get("thousands"))
-        given = (self.na,) if isinstance(self.na, str) else tuple(self.na)
-        if self.skip_unlabelled is None:
-            own = replace(own, skip_unlabelled=stored.get("skip_unlabelled"))
-        if self.zero_based is None:
-            own = replace(own, zero_based=facts.get("zero_based"))
-        return replace(own, na=(*stored.get("na", ()), *given))
+def reading_for(facts: Mapping[str, Any], reading: Reading) -> Reading:
+    """Return how to read a later table of a model: as that of its fit, except for what is given."""
+    stored = facts.get("reading", {})
+    own = reading
+    if reading.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
+        own = replace(own, decimal=stored.get("decimal"), thousands=reading.thousands or stored.get("thousands"))
+    if reading.skip_unlabelled is None:
+        own = replace(own, skip_unlabelled=stored.get("skip_unlabelled"))
+    if reading.zero_based is None:
+        own = replace(own, zero_based=facts.get("zero_based"))
+    return replace(own, na=(*stored.get("na", ()), *names_of(reading.na)))
 
 
 @dataclass(frozen=True)
@@ -221,8 +203,7 @@ class Training:
 
     ``kinds`` is the kind of each feature, or None for a sparse matrix; ``plan`` describes the columns of the table.
     ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, ``ids`` columns that are
-    carried to the output, and ``reading`` how values are written, as returned by :meth:`Reading.facts`.
-    ``group`` is the column of the groups.
+    carried to the output, and ``reading`` how values are written. ``group`` is the column of the groups.
     """
 
     X: Any
@@ -245,29 +226,28 @@ def need_tables() -> None:
         need(package)
 
 
-def read_training(
-    table: Any,
-    *,
-    target: str | None = None,
-    positive: Any = None,
-    group: str | None = None,
-    reading: Reading | None = None,
-    **columns: str | Sequence[str],
-) -> Training:
-    """Read features, labels and groups, with the plan of the columns and notes; ``columns`` are the declared ones."""
+def read_training(table: Any, columns: Columns, reading: Reading | None = None) -> Training:
+    """Read features, labels and groups, with the plan of the columns and notes."""
     reading = reading or Reading()
-    declared = check_declared(target=target, group=group, **columns)
-    source = reading.source(table)
+    declared = check_declared(columns)
+    target, group = declared.target, declared.group
+    source = _open(table, reading)
+    named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
+    named += [] if group is None else [group]
     if source.columns is None:
-        return _read_sparse(source, target, positive, group, declared, reading)
+        if named:
+            raise DataError(
+                f"{source.name} is an svmlight file, which has no column names to drop, declare or group by"
+            )
+        return _read_sparse(source, declared, reading)
     if target is None:
         names = ", ".join(map(repr, source.columns[:20]))
         raise DataError(Message("pass the column with the labels: ", Parameter("target", ...), f", one of {names}"))
+    check_columns(source.name, [target, *named], source.columns)
     grouped = [] if group is None else [group]
-    check_columns(source.name, [target, *declared.names, *grouped], source.columns)
     unwanted = {target, *declared.drop, *declared.id, *grouped}
     features = [name for name in source.columns if name not in unwanted]
-    codes = source.zero_led([name for name in features if name not in declared.names])
+    codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
     X, y = source.read(
         target=target,
@@ -285,15 +265,15 @@ def read_training(
     notes += marked_categories(frame, planned.columns)
     return Training(
         frame,
-        make_target(y, positive, f"column {target!r}"),
+        make_target(y, declared.positive, f"column {target!r}"),
         None if group is None else group_values(source.name, X[group]),
         kinds,
         notes,
-        [*planned.columns, *not_read(declared, group)],
+        [*planned.columns, *not_read(declared)],
         [name for name in planned.parsed if name in kinds],
         dates,
         list(declared.id),
-        reading.facts(source),
+        _reading_facts(reading, source),
         group,
     )
 
@@ -304,20 +284,16 @@ def source_notes(source: TableSource) -> list[str]:
     return [*source.notes, *([skipped] if source.n_skipped else [])]
 
 
-def _read_sparse(
-    source: TableSource, target: str | None, positive: Any, group: str | None, declared: Declared, reading: Reading
-) -> Training:
-    if declared.names or group is not None:
-        raise DataError(f"{source.name} is an svmlight file, which has no column names to drop, declare or group by")
+def _read_sparse(source: TableSource, columns: Columns, reading: Reading) -> Training:
     zero_based = bool(reading.zero_based)
     X, y = source.read(
-        target=target,
+        target=columns.target,
         zero_based=zero_based,
         max_bytes=reading.max_bytes,
         skip_unlabelled=bool(reading.skip_unlabelled),
     )
-    notes, facts = source_notes(source), reading.facts(source)
-    return Training(X, make_target(y, positive), notes=notes, reading=facts, zero_based=zero_based)
+    notes, facts = source_notes(source), _reading_facts(reading, source)
+    return Training(X, make_target(y, columns.positive), notes=notes, reading=facts, zero_based=zero_based)
 
 
 def _features(
@@ -366,7 +342,7 @@ def _date_parts(
 
 def table_source(facts: Mapping[str, Any], table: Any, reading: Reading | None = None) -> TableSource:
     """Return a table for a model, written as the table of its fit where ``reading`` says nothing else."""
-    return (reading or Reading()).for_model(facts).source(table, likely=facts.get("reading"))
+    return _open(table, reading_for(facts, reading or Reading()), likely=facts.get("reading"))
 
 
 def feature_options(

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
-from rocmax._support import Array, Message, Parameter, need
+from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
 from rocmax.tables.evaluate import Scored, score_table
 from rocmax.tables.model import TableModel
+from rocmax.tables.options import HOLDERS, Reading, chosen
 from rocmax.tables.predict import TITLES, Shares, known_levels, probabilities
-from rocmax.tables.read import Reading, need_tables
+from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text, usable_groups
 
 N_FEATURES = 15
@@ -28,6 +29,7 @@ MAX_SEGMENTS = 12
 WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
 
+@holding(HOLDERS)
 def write_report(
     models: TableModel | Sequence[TableModel],
     table: Any,
@@ -35,16 +37,7 @@ def write_report(
     *,
     target: str | None = None,
     segment: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
-    day_first: bool | None = None,
-    skip_unlabelled: bool | None = None,
-    zero_based: bool | None = None,
-    max_bytes: int | None = None,
+    reading: Reading | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> None:
     """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
@@ -67,28 +60,9 @@ def write_report(
     segment : str, default=None
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
+    reading : Reading, default=None
+        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
+        the table of the fit.
     notify : callable, default=None
         Called with each note as soon as it is known.
 
@@ -105,25 +79,14 @@ def write_report(
     """
     need_tables()
     need("jinja2")
-    chosen = [models] if isinstance(models, TableModel) else list(models)
-    if not chosen:
+    fitted = [models] if isinstance(models, TableModel) else list(models)
+    if not fitted:
         raise ValueError("models must have at least one model; got none")
-    files = [file for file in (table, *(model.path for model in chosen)) if isinstance(file, str | Path)]
+    files = [file for file in (table, *(model.path for model in fitted)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
-    reading = Reading(
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        na=na,
-        encoding=encoding,
-        sheet=sheet,
-        day_first=day_first,
-        skip_unlabelled=skip_unlabelled,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
-    )
-    scored = [score_table(model, table, target, reading) for model in chosen]
+    reading = chosen(Reading, reading)
+    scored = [score_table(model, table, target, reading) for model in fitted]
     first = scored[0]
     for note in dict.fromkeys(note for entry in scored for note in entry.notes):
         if notify is not None:

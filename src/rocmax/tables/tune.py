@@ -30,7 +30,7 @@ from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifier
 from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import METRICS
-from rocmax.metrics.uncertainty import estimate_with_delong
+from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.preprocess import (
     Levels,
     additive_preprocessing,
@@ -78,23 +78,23 @@ def usable_groups(groups: Any, positive: Any) -> tuple[Any, list[str]]:
     return None, [f"{' and '.join(few)}: the confidence intervals are for independent rows and can be too narrow"]
 
 
-def measured(name: str, about: dict[str, Any], positive: Any, scores: Any, groups: Any = None) -> dict[str, Any]:
-    """Return the value of a measure with its confidence interval."""
-    return all_measured([name], about, positive, scores, groups)[name]
-
-
-def all_measured(
+def measured(
     names: list[str], about: dict[str, Any], positive: Any, scores: Any, groups: Any = None
-) -> dict[str, dict[str, Any]]:
-    """Return the values of measures with their confidence intervals, by name; groups are independent, or rows."""
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the values of measures with their confidence intervals, by name, and notes about too narrow ones.
+
+    Groups are independent or, without groups, rows.
+    """
     window = about["min_fpr"], about["max_fpr"]
     measures = [window_measure(name, window, about.get("min_tpr", 0.0)) for name in names]
     options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": about["seed"], "groups": groups}
     found = estimate_with_delong([(measure, {}) for measure in measures], positive, scores, **options)
-    return {
-        measure.name: {**estimate._asdict(), **{key: measure.params[key] for key in LIMITS if key in measure.params}}
-        for measure, estimate in zip(measures, found, strict=True)
+    by_name = {
+        measure.name: {"value": each.value, "low": each.low, "high": each.high}
+        | {key: measure.params[key] for key in LIMITS if key in measure.params}
+        for measure, each in zip(measures, found, strict=True)
     }
+    return by_name, interval_notes((m.title, each.caution) for m, each in zip(measures, found, strict=True))
 
 
 # Models by name.
@@ -461,14 +461,10 @@ MOST_DENSE_VALUES = 1_000_000
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Model given by name, with preprocessing and tuning on its training rows.
 
-    Both :func:`rocmax.tables.fit_table` and :func:`rocmax.tables.compare_models` use this class, so that a name
-    refers to the same model in both.
-
     Parameters
     ----------
-    model : str, default="auto"
-        Name of the model, as in :func:`rocmax.tables.tune.make_classifier`; or "auto", which compares the families
-        of :func:`rocmax.tables.tune.families_for` by cross-validation, and is "linear" without tuning.
+    model : str, default="linear"
+        Name of the model, as in :func:`rocmax.tables.tune.make_classifier`.
     kinds : dict or None, default=None
         Kind of each column; None for sparse matrices.
     window : tuple of float, default=(0.0, 1.0)
@@ -486,10 +482,6 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     Attributes
     ----------
-    family_ : str
-        Name of the model that was fitted: the chosen family for "auto".
-    families_ : dict or None
-        Comparison of the families, as in :func:`rocmax.tables.tune.compare_families`; None except for "auto".
     pipeline_ : Pipeline
         Preprocessing and classifier, fitted to all training rows.
     tuning_ : dict or None
@@ -500,7 +492,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def __init__(
         self,
-        model: str = "auto",
+        model: str = "linear",
         *,
         kinds: dict[str, str] | None = None,
         window: tuple[float, float] = WHOLE,
@@ -520,11 +512,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.min_tpr = min_tpr
 
     def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
-        """Choose the family if the model is "auto", tune and fit; groups are not split between folds."""
-        if self.model == "auto":
-            return self._fit_auto(X, y, groups)
-        self.family_ = self.model
-        self.families_: dict[str, Any] | None = None
+        """Tune and fit; groups are not split between folds."""
         splits = self._splits(y, groups) if self.tune else []
         classifier = make_classifier(
             self.model, self.window, self.positive, self.seed, self.measure, splits, self.kinds, self.min_tpr
@@ -588,26 +576,6 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         scorer: Callable[..., float] = make_scorer(measure, pos_label=self.positive)
         return scorer
 
-    def _fit_auto(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> TunedPipeline:
-        """Fit the chosen family; without cross-validation, the linear one."""
-        chosen = self._named("linear")
-        self.families_ = None
-        limits: dict[str, Any] = {"window": self.window, "seed": self.seed, "min_tpr": self.min_tpr}
-        parts = compared_parts(y == self.positive, **limits)
-        first = parts[0]
-        if self.tune and tuning_splits(y[first] == self.positive, some_rows(groups, first), **limits):
-            candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
-            self.families_ = compare_families(candidates, X, y, groups, parts)
-            chosen = candidates[self.families_["family"]]
-        if self.families_ is None or self.families_["rows"] < y.size:
-            chosen.fit(X, y, groups)
-        self.family_, self.pipeline_, self.classes_ = chosen.model, chosen.pipeline_, chosen.classes_
-        self.tuning_ = chosen.tuning_
-        return self
-
-    def _named(self, name: str) -> TunedPipeline:
-        return TunedPipeline(**{**self.get_params(), "model": name})
-
     @property
     def pos_label(self) -> str:
         """Label of the positive class."""
@@ -621,6 +589,74 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Predict class labels."""
         result: NDArray[Any] = self.pipeline_.predict(X)
         return result
+
+
+class BestFamily(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The family of :func:`families_for` with the best cross-validated scores; without tuning, the linear one.
+
+    Parameters
+    ----------
+    pipeline : TunedPipeline
+        What the families have in common; its model is replaced by each of them.
+
+    Attributes
+    ----------
+    chosen_ : TunedPipeline
+        The chosen family, fitted to all training rows.
+    families_ : dict or None
+        Comparison of the families, as in :func:`compare_families`; None if they were not compared.
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    """
+
+    def __init__(self, pipeline: TunedPipeline) -> None:
+        self.pipeline = pipeline
+
+    def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> BestFamily:
+        """Compare the families and fit the chosen one; groups are not split between folds."""
+        common = self.pipeline
+        self.chosen_ = self._named("linear")
+        self.families_: dict[str, Any] | None = None
+        limits: dict[str, Any] = {"window": common.window, "seed": common.seed, "min_tpr": common.min_tpr}
+        parts = compared_parts(y == common.positive, **limits)
+        first = parts[0]
+        if common.tune and tuning_splits(y[first] == common.positive, some_rows(groups, first), **limits):
+            candidates = {name: self._named(name) for name in families_for(common.kinds)[0]}
+            self.families_ = compare_families(candidates, X, y, groups, parts)
+            self.chosen_ = candidates[self.families_["family"]]
+        if self.families_ is None or self.families_["rows"] < y.size:
+            self.chosen_.fit(X, y, groups)
+        self.classes_ = self.chosen_.classes_
+        return self
+
+    def _named(self, name: str) -> TunedPipeline:
+        return TunedPipeline(**{**self.pipeline.get_params(), "model": name})
+
+    @property
+    def pos_label(self) -> str:
+        """Label of the positive class."""
+        return self.pipeline.positive
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores for ``classes_[1]``."""
+        return self.chosen_.decision_function(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict class labels."""
+        return self.chosen_.predict(X)
+
+
+def tuned_model(name: str, **options: Any) -> TunedPipeline | BestFamily:
+    """Return a model by its name, so that a name refers to the same model in a fit and in a comparison.
+
+    Parameters
+    ----------
+    name : str
+        One of `MODELS`.
+    **options : object
+        Parameters of :class:`TunedPipeline`.
+    """
+    return BestFamily(TunedPipeline(**options)) if name == "auto" else TunedPipeline(name, **options)
 
 
 def tuning_splits(
