@@ -25,6 +25,26 @@ def own_classes():
     return sorted((c for c in found if c.__module__.partition(".")[0] == "rocmax"), key=lambda c: c.__qualname__)
 
 
+def values_of_names(path):
+    """Pairs of a name and its value, for each assignment at the top level of a module."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                parts = zip(target.elts, node.value.elts, strict=True) if is_tuple(target, node.value) else ()
+                yield from ((ast.unparse(one), ast.unparse(value)) for one, value in parts or [(target, node.value)])
+
+
+def is_tuple(target, value):
+    return isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+
+
+def test_a_name_of_a_module_has_one_value():
+    for path in sorted(ROOT.rglob("*.py")):
+        found = {}
+        for name, value in values_of_names(path):
+            assert found.setdefault(name, value) == value, f"{name} in {path} has two values; the last one counts"
+
+
 def depth(cls):
     """Number of steps from a class up to the farthest ancestor of rocmax's own."""
     own = [base for base in cls.__bases__ if base.__module__.partition(".")[0] == "rocmax"]

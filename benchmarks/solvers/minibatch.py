@@ -69,11 +69,11 @@ def batch(task: Task, max_iter: int) -> tuple[Point, bool, bool]:
     """Run the batch solver; return what it reached, and whether it is done and whether it ended at zero weights."""
     model = task.model()
     measure, positive = pick_measure(task.measure, model.get_params()), task.y == 1
-    loss = measure.convex_loss()
+    loss = measure.convex_loss().bind(positive)
     kind = SmoothedNewton if loss.has_curvature else OCAS
 
     def fit() -> Any:
-        result = kind(1e-3, max_iter).solve(as_operator(task.X), loss.bind(positive), SquaredL2(10.0))
+        result = kind(1e-3, max_iter).solve(as_operator(task.X), loss, SquaredL2(10.0))
         model.coef_ = result.w[np.newaxis, :]
         model.intercept_ = -np.array([measure.threshold(task.X @ result.w, positive)])
         return result

@@ -60,7 +60,8 @@ def test_a_thinned_loss_is_close_to_the_whole():
     y = rng.random(40_000) < 0.2
     scores = rng.standard_normal(40_000) + y
     for whole in (PairwiseHinge().bind(y), PartialAUCTight(0.0, 0.1).bind(y)):
-        rows, small = whole.thinned(10_000)
+        rows, copies = whole.at(scores).sample(10_000)
+        small = whole.restrict(rows, copies)
         assert 8_000 < rows.size < 15_000
         assert (np.diff(rows) > 0).all()
         ratio = small.value_and_gradient(scores[rows])[0] / whole.value_and_gradient(scores)[0]
@@ -68,8 +69,8 @@ def test_a_thinned_loss_is_close_to_the_whole():
 
 
 def test_small_samples_and_narrow_windows_are_not_thinned():
-    y = np.arange(40_000) % 4 == 0
-    assert PairwiseHinge().bind(y).thinned(20_000) is None
-    assert PartialAUCTight(0.0, 0.01).bind(y).thinned(1_000) is None
-    assert PartialAUCTight(0.1, 0.5).bind(y).thinned(1_000) is None
-    assert PartialAUCRamp(0.0, 0.5).bind(y).thinned(1_000) is None
+    y, scores = np.arange(40_000) % 4 == 0, np.zeros(40_000)
+    assert PairwiseHinge().bind(y).at(scores).sample(20_000) is None
+    assert PartialAUCTight(0.0, 0.01).bind(y).at(scores).sample(1_000) is None
+    assert PartialAUCTight(0.1, 0.5).bind(y).at(scores).sample(1_000) is None
+    assert PartialAUCRamp(0.0, 0.5).bind(y).at(scores).sample(1_000) is None

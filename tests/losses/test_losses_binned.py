@@ -48,7 +48,7 @@ def test_smoothed_cuts_stay_below_the_exact_loss(case, n_bins, width):
     rng = np.random.default_rng(n_bins)
     y, weight, scores = generic_sample(rng, 20, 60, weighted=True)
     exact = case.loss.bind(y, weight)
-    value, gradient = Binned(case.loss, n_bins).bind(y, weight).smoothed(scores, width)
+    value, gradient = Binned(case.loss, n_bins).bind(y, weight).at(scores).minorant(width)
     for scale in (0.0, 0.3, 1.0, 4.0):
         other = scale * rng.standard_normal(y.size) + rng.choice([0.0, 1.0]) * scores
         assert value + gradient @ (other - scores) <= exact.value_and_gradient(other)[0] + 1e-10

@@ -41,7 +41,7 @@ def test_bounds_at_the_same_scores_do_not_depend_on_earlier_ones(case, sample, w
     bound = case.loss.bind(y, weight)
     here = bound.at(scores)
     for k, width in enumerate(widths):
-        value, gradient = bound.smoothed(scores, width) if width else bound.value_and_gradient(scores)
+        value, gradient = bound.at(scores).minorant(width)
         if k % 2:
             assert here.value(width) == pytest.approx(value, rel=1e-12, abs=1e-12)
         found = here.minorant(width)
@@ -66,7 +66,7 @@ def test_an_evaluation_samples_the_same_pairs(width):
 def test_smoothed_is_an_affine_minorant(case, sample, width):
     y, weight, base, *others = sample
     bound = case.loss.bind(y, weight)
-    value, gradient = bound.smoothed(base, width)
+    value, gradient = bound.at(base).minorant(width)
     assert isinstance(value, float)
     assert gradient.shape == y.shape
     loss = bound.value_and_gradient(base)[0]
@@ -85,7 +85,7 @@ def test_smoothed_is_an_affine_minorant_on_a_larger_sample(case, width):
     for weighted in (False, True):
         y, weight, base = generic_sample(rng, 30, 90, weighted)
         bound = case.loss.bind(y, weight)
-        value, gradient = bound.smoothed(base, width)
+        value, gradient = bound.at(base).minorant(width)
         for size in (0.01, 0.1, 1.0, 10.0):
             for _ in range(10):
                 assert_affine_minorant(bound, base, base + size * rng.standard_normal(y.size), value, gradient)
@@ -103,7 +103,7 @@ def test_no_width_is_the_subgradient(case, sample):
     y, weight, scores = sample
     bound = case.loss.bind(y, weight)
     value, gradient = bound.value_and_gradient(scores)
-    smoothed, coefficients = bound.smoothed(scores, 0.0)
+    smoothed, coefficients = bound.at(scores).minorant(0.0)
     np.testing.assert_allclose(smoothed, value, rtol=1e-12, atol=value_tolerance(case.loss, scores))
     np.testing.assert_allclose(coefficients, gradient, rtol=1e-12, atol=1e-14)
 
@@ -117,7 +117,7 @@ def test_smoothed_value_tends_to_the_loss(case, sample):
     loss, _ = bound.value_and_gradient(scores)
     low, high = getattr(case.loss, "min_fpr", 0.0), getattr(case.loss, "max_fpr", 1.0)
     for width in (1e-2, 1e-4, 1e-6):
-        value, _ = bound.smoothed(scores, width)
+        value, _ = bound.at(scores).minorant(width)
         rounding = value_tolerance(case.loss, scores) / (high - low)
         assert loss - value <= 10 * width / (high - low) + 1e-10 * abs(loss) + rounding
 
@@ -127,7 +127,7 @@ def test_smoothed_value_tends_to_the_loss(case, sample):
 @law
 def test_smoothed_coefficients_sum_to_zero(case, sample, width):
     y, weight, scores = sample
-    _, gradient = case.loss.bind(y, weight).smoothed(scores, width)
+    _, gradient = case.loss.bind(y, weight).at(scores).minorant(width)
     assert abs(gradient.sum()) <= 1e-11 * (1.0 + np.abs(gradient).sum())
 
 
@@ -140,7 +140,7 @@ def test_smoothed_certifies_however_small_the_width(case, scale, width):
         scores = scale * np.round(2 * scores) / 2
         bound = case.loss.bind(y)
         loss, _ = bound.value_and_gradient(scores)
-        value, gradient = bound.smoothed(scores, width)
+        value, gradient = bound.at(scores).minorant(width)
         assert value <= loss * (1 + 1e-11)
         np.testing.assert_allclose(value, loss, rtol=1e-8, atol=1e4 * width)
         for other in (0 * scores, scores + scale * rng.standard_normal(y.size)):
@@ -158,7 +158,7 @@ def test_smoothed_gradient_is_continuous_at_the_end_of_the_window(cls):
         scores = np.concatenate([[0.2, 0.3, 0.4], np.sort(rng.integers(2, 6, 20) / 4)])
         scores[3:13] -= 5.0
         step = 1e-8 * rng.standard_normal(y.size)
-        (_, before), (_, after) = (bound.smoothed(scores + sign * step, 0.25) for sign in (-1, 1))
+        (_, before), (_, after) = (bound.at(scores + sign * step).minorant(0.25) for sign in (-1, 1))
         np.testing.assert_allclose(after, before, atol=1e-5)
 
 
@@ -172,7 +172,7 @@ def test_smoothed_gradient_is_continuous_where_a_positive_leaves_the_window(cls)
 
     def longest_leap(width):
         path = np.arange(-4.0, 4.0, 0.01)
-        held = [-bound.smoothed(np.append(at, negatives), width)[1][0] for at in path]
+        held = [-bound.at(np.append(at, negatives)).minorant(width)[1][0] for at in path]
         return np.abs(np.diff(held)).max() * bound.m * bound.n * 0.3
 
     assert longest_leap(0.0) > 20
@@ -185,9 +185,9 @@ def test_smoothed_gradient_is_continuous_where_a_positive_leaves_the_window(cls)
 def test_order_of_rows_does_not_matter_to_smoothing(case, sample, width, data):
     y, weight, scores = sample
     order = np.array(data.draw(st.permutations(range(y.size))))
-    value, gradient = case.loss.bind(y, weight).smoothed(scores, width)
+    value, gradient = case.loss.bind(y, weight).at(scores).minorant(width)
     permuted_weight = None if weight is None else np.array(weight)[order]
-    again, permuted = case.loss.bind(y[order], permuted_weight).smoothed(scores[order], width)
+    again, permuted = case.loss.bind(y[order], permuted_weight).at(scores[order]).minorant(width)
     np.testing.assert_allclose(again, value, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(permuted, gradient[order], rtol=1e-8, atol=1e-8)
 
@@ -197,8 +197,8 @@ def test_smoothed_gives_nothing_to_absent_rows(case):
     y, weight, scores = generic_sample(np.random.default_rng(3), 8, 15, True)
     weight[[np.flatnonzero(y)[2], *np.flatnonzero(~y)[[0, 5]]]] = 0.0
     kept = weight > 0
-    value, gradient = case.loss.bind(y, weight).smoothed(scores, 0.5)
-    expected, coefficients = case.loss.bind(y[kept], weight[kept]).smoothed(scores[kept], 0.5)
+    value, gradient = case.loss.bind(y, weight).at(scores).minorant(0.5)
+    expected, coefficients = case.loss.bind(y[kept], weight[kept]).at(scores[kept]).minorant(0.5)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(gradient[kept], coefficients, rtol=1e-10, atol=1e-14)
     assert not gradient[~kept].any()
@@ -339,7 +339,7 @@ def test_split_is_a_difference_of_convex_losses(low, high, sample):
         assert gradient.shape == y.shape
         for other in others:
             assert_affine_minorant(part, base, other, value, gradient)
-        smoothed, coefficients = part.smoothed(base, 0.3)
+        smoothed, coefficients = part.at(base).minorant(0.3)
         for other in others:
             assert_affine_minorant(part, base, other, smoothed, coefficients)
 

@@ -220,10 +220,10 @@ def test_memory_grows_with_rows_not_with_pairs(loss):
     tracemalloc.start()
     try:
         bound.value_and_gradient(scores)
-        if type(loss).convex:
-            bound.smoothed(scores, 0.1)
+        if bound.convex and bound.has_curvature:
+            bound.at(scores).minorant(0.1)
             bound.curvature(scores, 1000)
-        if bound.has("gradient_and_curvature"):
+        if bound.has_gradient_and_curvature:
             bound.gradient_and_curvature(scores)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -163,7 +163,7 @@ def test_sampled_curvature_is_that_of_the_smoothed_gradient(window, clumped):
             near = np.flatnonzero(rows)[::20]
             scores[near] = end + 0.2 * width * rng.standard_normal(near.size)
     step = 1e-3 * width
-    change = [bound.smoothed(scores + sign * step * direction, width)[1] @ direction for sign in (1.0, -1.0)]
+    change = [bound.at(scores + sign * step * direction).minorant(width)[1] @ direction for sign in (1.0, -1.0)]
     wanted = (change[0] - change[1]) / (2 * step)
     pairs = bound.curvature(scores, 20_000, width)
     found = pairs.weight @ (direction[pairs.first] - direction[pairs.second]) ** 2
@@ -196,7 +196,7 @@ def test_local_curvature_is_the_sum_over_all_pairs_near_a_kink(window):
             slope = taken[others][sign * (scores[others] - end) > -1.0].sum()
             centred = directions[band] - np.average(directions[band], axis=0, weights=weight[band])
             wanted += slope * (weight[band] @ centred**2) / (width * norm)
-    pairs = bound.local_curvature(scores, width)
+    pairs = bound.curvature(scores, None, width)
     found = pairs.weight @ (directions[pairs.first] - directions[pairs.second]) ** 2
     np.testing.assert_allclose(found.mean(), wanted.mean(), rtol=0.03)
     assert np.corrcoef(found, wanted)[0, 1] > 0.5
@@ -219,7 +219,9 @@ def soft_shares(scores, weight, size, width):
 def test_local_curvature_is_for_windows_that_start_at_zero():
     y = np.arange(20) % 3 == 0
     for loss in (PartialAUCTight(0.1, 0.5), PartialAUCStructural(0.0, 0.5)):
-        assert not loss.bind(y).has("local_curvature")
+        assert not loss.bind(y).has_local_curvature
+        with pytest.raises(TypeError, match="pass a count of pairs"):
+            loss.bind(y).curvature(np.zeros(20), None, 0.1)
     for loss in (PartialAUCTight(0.0, 0.5), PartialAUCTight(0.0, 1.0, 0.5)):
-        assert loss.bind(y).has("local_curvature")
-        assert loss.bind(y).binned(64).has("local_curvature")
+        assert loss.bind(y).has_local_curvature
+        assert loss.bind(y).binned(64).has_local_curvature

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, assert_affine_minorant, generic_sample, law, samples
 from oracles import brute
 from rocmax import MiniBatchClassifier, ScoreClassifier
-from rocmax.losses import Growth, PairwiseSquaredHinge, WindowPairs
+from rocmax.losses import PairwiseSquaredHinge, WindowPairs
 from rocmax.losses import logistic_pairs as module
 from rocmax.losses import logistic_pairs as sums
 from rocmax.losses.base import Tilted
+from rocmax.losses.carried_cuts import Growth, grow_cuts
 from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import L2Ball, SquaredL2
@@ -178,8 +179,8 @@ def test_flags_of_the_bound_losses():
     for arguments in ARGUMENTS:
         bound = WindowPairs(**arguments).bind([1, 0, 0])
         assert bound.convex == (arguments["surrogate"] != "sigmoid" and arguments["min_fpr"] == 0)
-        assert bound.has("gradient_and_curvature")
-        assert bound.has("split") == bound.has("curvature") == (arguments["surrogate"] != "sigmoid")
+        assert bound.has_gradient_and_curvature
+        assert bound.has_split == bound.has_curvature == (arguments["surrogate"] != "sigmoid")
     sigmoid = WindowPairs().bind([1, 0])
     for call in (sigmoid.split, lambda: sigmoid.curvature([0.0, 1.0], 5)):
         with pytest.raises(TypeError, match="BoundWindowPairs"):
@@ -280,7 +281,7 @@ def test_rows_of_weight_zero_are_not_looked_at_among_many(monkeypatch):
 def test_smoothed_is_an_affine_minorant(arguments, sample, width):
     y, weight, base, other = sample
     bound = WindowPairs(**arguments).bind(y, weight)
-    value, gradient = bound.smoothed(base, width)
+    value, gradient = bound.at(base).minorant(width)
     for point in (other, base + width * np.cos(np.arange(y.size)), np.zeros(y.size), 3.0 * y):
         assert_affine_minorant(bound, base, point, value, gradient)
 
@@ -329,14 +330,14 @@ def test_cuts_remain_valid_for_more_rows(arguments):
         value, gradient = loss.bind(y[:size]).value_and_gradient(X[:size] @ w)
         old = gradient @ X[:size]
         growth = Growth(int(y[:size].sum()), int((~y[:size]).sum()), y[size:], X[size:] @ w)
-        grown = loss.grow_cuts(np.array([value - old @ w]), [None], growth)
+        grown = grow_cuts(loss, np.array([value - old @ w]), [None], growth)
         assert grown.offset[0] + grown.share * old @ point <= loss.bind(y).value_and_gradient(X @ point)[0] + 1e-12
 
 
 def test_losses_that_are_not_convex_have_no_cuts_to_grow():
     growth = Growth(2, 3, np.array([True]), np.array([0.0]))
     for loss in (WindowPairs("sigmoid"), WindowPairs("logistic", 0.1, 0.2)):
-        assert loss.grow_cuts(np.zeros(1), [None], growth) is None
+        assert grow_cuts(loss, np.zeros(1), [None], growth) is None
 
 
 # Estimators

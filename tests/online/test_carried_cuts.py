@@ -32,8 +32,9 @@ def cuts_at(loss, X, y, points):
     """Cuts of the loss on these rows, one at each point."""
     bound, found = loss.bind(y), []
     for w in points:
-        value, coefficients = bound.value_and_gradient(X @ w)
-        found.append((X.T @ coefficients, value - coefficients @ (X @ w), bound.tables()))
+        at = bound.at(X @ w)
+        value, coefficients = at.minorant(0.0)
+        found.append((X.T @ coefficients, value - coefficients @ (X @ w), at.tables))
     gradient, offset, tables = zip(*found, strict=True)
     return Cuts(np.array(gradient), np.array(offset), list(tables))
 

@@ -105,7 +105,9 @@ def test_subsamples_are_denser_near_the_window():
     X, y, weight = problem()
     scores = X @ np.array([1.0, 0.5, 0.0, -0.5])
     loss = PartialAUCTight(0.0, 0.05)
-    rows, small = loss.bind(y, weight).binned(1024).at(scores).thinned(6000)
+    binned = loss.bind(y, weight).binned(1024)
+    rows, copies = binned.at(scores).sample(6000)
+    small = binned.restrict(rows, copies)
     assert np.unique(rows).size == rows.size
     assert 4000 < rows.size < 9000
     negatives = rows[~y[rows]]
@@ -113,7 +115,7 @@ def test_subsamples_are_denser_near_the_window():
     assert high.mean() > 0.5
     exact = loss.bind(y, weight).value_and_gradient(scores)[0]
     assert small.value_and_gradient(scores[rows])[0] == pytest.approx(exact, rel=0.05)
-    assert Binned(loss, 64).bind(y).at(scores).thinned(N_ROWS) is None
+    assert Binned(loss, 64).bind(y).at(scores).sample(N_ROWS) is None
 
 
 @pytest.mark.parametrize("max_fpr", [0.05, 0.1])

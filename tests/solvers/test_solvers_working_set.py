@@ -33,11 +33,11 @@ def test_loss_on_the_rows_is_a_lower_bound_and_exact_where_they_were_chosen(seed
     weight[:2] = 1.0
     scores = rng.integers(0, 6, 150) * 0.5 if tied else rng.standard_normal(150)
     bound = PartialAUCTight(*window).bind(y, weight)
-    found = bound.working_set(scores, reach)
-    if found is None:
+    rows = bound.at(scores).active(reach)
+    if rows is None:
         assert bound.positive.size + reach * bound.b / bound.n * bound.n_negative > 0.4 * 150
         return
-    rows, small = found
+    small = bound.restrict(rows)
     assert (np.diff(rows) > 0).all()
     assert np.isin(bound.positive, rows).all()
     value, gradient = bound.value_and_gradient(scores)
@@ -55,13 +55,22 @@ def test_loss_on_the_rows_is_a_lower_bound_and_exact_where_they_were_chosen(seed
 def test_losses_that_depend_on_most_rows_have_no_working_set():
     y = np.arange(200) % 10 == 0
     scores = np.linspace(-1, 1, 200)
-    assert PartialAUCTight(max_fpr=0.05).bind(y).working_set(scores, 3.0) is not None
-    assert PartialAUCTight(max_fpr=0.5).bind(y).working_set(scores, 3.0) is None
-    assert PartialAUCTight(max_fpr=1.0).bind(y).working_set(scores, 3.0) is None
-    assert PartialAUCStructural(max_fpr=0.05).bind(y).working_set(scores, 3.0) is None
-    rows, small = Binned(PartialAUCTight(max_fpr=0.05), 64).bind(y).working_set(scores, 3.0)
-    assert small.exact
+    assert PartialAUCTight(max_fpr=0.05).bind(y).at(scores).active(3.0) is not None
+    assert PartialAUCTight(max_fpr=0.5).bind(y).at(scores).active(3.0) is None
+    assert PartialAUCTight(max_fpr=1.0).bind(y).at(scores).active(3.0) is None
+    assert PartialAUCStructural(max_fpr=0.05).bind(y).at(scores).active(3.0) is None
+    binned = Binned(PartialAUCTight(max_fpr=0.05), 64).bind(y)
+    rows = binned.at(scores).active(3.0)
+    assert binned.restrict(rows).exact
     assert rows.size < 60
+
+
+def test_rows_of_a_lower_bound_contain_the_positives_and_the_window():
+    y = np.arange(200) % 10 == 0
+    bound = PartialAUCTight(max_fpr=0.05).bind(y)
+    for rows in (np.arange(100, 200), np.flatnonzero(y)):
+        with pytest.raises(ValueError, match="all 20 positives, and negatives of weight 9 or more"):
+            bound.restrict(rows)
 
 
 # Runs
@@ -87,14 +96,14 @@ def by_ocas(X, y, loss, C):
 def small_sets(monkeypatch):
     """Use working sets for small matrices, and count them."""
     chosen = []
-    switch = CertifiedRun.switch
+    switch = CertifiedRun._switch
 
     def counted(run, operator, loss, w, scores):
         chosen.append(loss.n_samples)
         switch(run, operator, loss, w, scores)
 
     monkeypatch.setattr(_working_set, "_MIN_SIZE", 0)
-    monkeypatch.setattr(CertifiedRun, "switch", counted)
+    monkeypatch.setattr(CertifiedRun, "_switch", counted)
     return chosen
 
 
@@ -135,7 +144,7 @@ def test_a_set_that_lacks_rows_is_left_for_all_rows(small_sets, monkeypatch):
     X, y = rare_positives()
     loss = PartialAUCTight(max_fpr=0.1)
     # Chosen after the first step, and without a reserve: other negatives enter the window.
-    monkeypatch.setattr(_working_set, "_REACH", 1.0)
+    monkeypatch.setattr(_working_set, "_SET_REACH", 1.0)
     monkeypatch.setattr(_working_set, "_NEAR", 1e9)
     result = solve(SmoothedNewton(tol=1e-4), X, y, loss, 100.0)
     assert result.converged

@@ -69,7 +69,7 @@ class TreeObjective:
     def __init__(self, labels: Bools, weight: Array | None, warmup: int, loss: Loss | None = None) -> None:
         weight = relative_weights(weight)
         self._bound = (DEFAULT_LOSS if loss is None else loss).bind(labels, weight)
-        if not self._bound.has("gradient_and_curvature"):
+        if not self._bound.has_gradient_and_curvature:
             raise TypeError(f"loss must have a diagonal curvature, such as WindowPairs; got {loss!r}")
         self._sign = np.where(labels, 1.0, -1.0)
         self._weight = None if weight is None else self._bound.weight

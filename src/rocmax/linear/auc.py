@@ -153,8 +153,9 @@ class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScor
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
-        solver = penalized_solver(self.solver, self.tol, self.max_iter)
-        if not loss.has_curvature:
+        if self.loss == "hinge":
+            solver = penalized_solver(self.solver, self.tol, self.max_iter)
+        else:
             solver = TruncatedNewton(self.tol, self.max_iter)
         return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from rocmax._support import set_public_module
-from rocmax.losses.base import BoundLoss, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
 from rocmax.losses.binned import Binned, Bins, ScoreGrid
 from rocmax.losses.bounded import PartialAUCRamp, SoftMeasure, SoftPrecision
-from rocmax.losses.carried_cuts import GrownCuts, Growth
 from rocmax.losses.contingency import BreakEven, Contingency, ContingencyLoss, FBeta, FreeShift, GMean, PrecisionAtK
 from rocmax.losses.logistic_pairs import WindowPairs
 from rocmax.losses.window import (
@@ -24,11 +23,10 @@ __all__ = [
     "BreakEven",
     "Contingency",
     "ContingencyLoss",
+    "Evaluation",
     "FBeta",
     "FreeShift",
     "GMean",
-    "GrownCuts",
-    "Growth",
     "Loss",
     "Pairs",
     "PairwiseHinge",

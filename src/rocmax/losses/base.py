@@ -5,19 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index, Parameters
 
-if TYPE_CHECKING:
-    from rocmax.losses.carried_cuts import GrownCuts, Growth
-
-
 # Attributes of a bound loss that describe the sample; losses that wrap another loss copy them.
-_SAMPLE = ("n_samples", "positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
+_SAMPLE = ("n_samples", "positive", "n_positive", "n_negative", "is_negative", "weight", "positive_weight", "m", "n")
 
 
 class Pairs(NamedTuple):
@@ -43,7 +39,15 @@ class Evaluation:
         The loss.
     scores : ndarray of shape (n_samples,)
         The scores.
+
+    Attributes
+    ----------
+    tables : ndarray or None
+        Rows of share, true and false positives: the mixture of labellings whose cut is the last minorant. None for a
+        loss that is not a maximum over labellings, or whose error is linear in them.
     """
+
+    tables: Array | None = None
 
     def __init__(self, loss: BoundLoss, scores: Array) -> None:
         self.loss, self.scores = loss, scores
@@ -56,34 +60,53 @@ class Evaluation:
         return self.value(0.0)
 
     def minorant(self, width: float) -> tuple[float, Array]:
-        """Return an affine minorant, as :meth:`BoundLoss.smoothed`, or with ``width=0`` a subgradient."""
+        """Return the value at the scores and the gradient of an affine minorant of the loss.
+
+        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``, so the minorant is a valid lower bound. Where
+        the loss has large kinks, the gradient changes continuously over a range of ``width`` in the scores. With
+        ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
+        """
         if self._last is None or self._last[0] != width:
             self._last = width, self._computed(width)
+            self._values[width] = self._last[1][0]
         return self._last[1]
 
     def _computed(self, width: float) -> tuple[float, Array]:
-        loss = self.loss
-        found = loss.smoothed(self.scores, width) if width else loss.value_and_gradient(self.scores)
-        self._values[width] = found[0]
-        return found
+        """Compute the minorant."""
+        return self.loss.value_and_gradient(self.scores)
 
     def value(self, width: float) -> float:
         """Return the value of the minorant; the last gradient, which is as large as the scores, is kept."""
         if width not in self._values:
-            self._computed(width)
+            self._values[width] = self._computed(width)[0]
         return self._values[width]
 
     def slope(self, width: float, direction: Array) -> float:
         """Return the product of the gradient of the minorant with a vector of scores."""
         return float(self.minorant(width)[1] @ direction)
 
-    def curvature(self, count: int, width: float) -> Pairs:
+    def curvature(self, count: int | None, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
         return self.loss.curvature(self.scores, count, width)
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows, chosen by their scores, and the loss on them; see :meth:`BoundLoss.thinned`."""
-        return self.loss.thinned(size)
+    def refined(self) -> Evaluation:
+        """Return tighter bounds at the same scores; the same bounds if the loss is exact."""
+        return self
+
+    def sample(self, size: int) -> tuple[Index, Array] | None:
+        """Return about ``size`` rows and their copies for :meth:`BoundLoss.restrict`, to approximate the loss.
+
+        None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
+        """
+        return None
+
+    def active(self, reach: float) -> Index | None:
+        """Return the rows that determine the loss near these scores, for :meth:`BoundLoss.restrict`.
+
+        ``reach`` is the number of rows relative to those that matter at these scores. None if the loss depends on most
+        of the rows.
+        """
+        return None
 
 
 class BoundLoss(ABC):
@@ -97,8 +120,8 @@ class BoundLoss(ABC):
         Length of the score vector.
     positive, negative : ndarray of int
         Rows of each class with non-zero weight.
-    n_negative : int
-        Number of rows ``negative``.
+    n_positive, n_negative : int
+        Numbers of these rows.
     is_negative : ndarray of bool
         Whether a row is one of ``negative``.
     weight : ndarray
@@ -107,18 +130,31 @@ class BoundLoss(ABC):
         The weights of the rows ``positive``.
     m, n : float
         Total weight of the positives and of the negatives.
-    convex, smooth : bool
-        As in :class:`Loss`, for this window.
+    convex : bool
+        Whether the loss is convex in the scores, so that a solver can certify the optimum.
+    smooth : bool
+        Whether the loss is continuously differentiable.
     exact : bool
         Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
-        Whether :meth:`smoothed` with ``width > 0`` differs from the subgradient.
+        Whether :meth:`Evaluation.minorant` with ``width > 0`` differs from the subgradient.
+    has_curvature, has_hessian_product, has_gradient_and_curvature : bool
+        Whether the loss implements the method.
+    has_local_curvature : bool
+        Whether :meth:`curvature` accepts ``count=None``, and :meth:`restrict` copies of rows.
+    has_split : bool
+        Whether a loss that is not convex implements :meth:`split`.
     """
 
     convex: bool = True
     smooth: bool = False
     exact: bool = True
     has_kinks: bool = False
+    has_curvature: bool = False
+    has_local_curvature: bool = False
+    has_hessian_product: bool = False
+    has_gradient_and_curvature: bool = False
+    has_split: bool = False
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         labels = _check_labels(y)
@@ -127,8 +163,8 @@ class BoundLoss(ABC):
         seen: Any = True if sample_weight is None else weight > 0
         self.is_negative = ~labels & seen
         self.positive = np.flatnonzero(labels & seen)
-        self.n_negative = int(np.count_nonzero(self.is_negative))
-        for size, name in ((self.positive.size, "positive"), (self.n_negative, "negative")):
+        self.n_positive, self.n_negative = self.positive.size, int(np.count_nonzero(self.is_negative))
+        for size, name in ((self.n_positive, "positive"), (self.n_negative, "negative")):
             if size == 0:
                 raise ValueError(
                     f"y must contain both classes; got one class: no {name} example of non-zero weight among "
@@ -148,15 +184,6 @@ class BoundLoss(ABC):
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return the loss at ``scores`` and a (sub)gradient, one coefficient per example."""
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return the value at ``scores`` and the gradient of an affine minorant of a convex loss.
-
-        ``value + gradient @ (s - scores) <= loss(s)`` for every ``s``, so the minorant is a valid lower bound. Where
-        the loss has large kinks, the gradient changes continuously over a range of ``width`` in the scores. With
-        ``width=0``, and for a loss without such kinks, the gradient is a subgradient.
-        """
-        return self.value_and_gradient(scores)
-
     def at(self, scores: Array) -> Evaluation:
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return Evaluation(self, scores)
@@ -165,49 +192,30 @@ class BoundLoss(ABC):
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
 
-    def finer(self) -> BoundLoss:
-        """Return a loss with tighter bounds; the same loss if it is exact."""
-        return self
-
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
-        ``width`` is that of :meth:`smoothed`. The sample is deterministic.
+        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic. With ``count=None``, it has pairs
+        of every row close to a kink, so that it represents rows of small weight that differ from all others.
         """
-        raise TypeError(f"{type(self).__name__} does not implement curvature")
+        lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
+        raise TypeError(f"{type(self).__name__} does not implement {lack}")
 
-    def tables(self) -> Array | None:
-        """Return rows of share, true and false positives: the mixture of labellings found by the last call.
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+        """Return the loss on some rows, a function of their scores.
 
-        None for a loss that is not a maximum over labellings, or whose error is linear in them.
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+        copies : ndarray, default=None
+            Number of rows of the same class that each row stands for; only the ratios within a class matter. The loss
+            on the rows then estimates that on all rows. With None, each row stands for itself, and the others do not
+            count: ranks and divisor are those of all rows. The loss is then a lower bound of that on all rows, and
+            equal to it as long as no other row is among those that matter. The rows contain all positives, and
+            negatives for the whole window.
         """
-        return None
-
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows and the loss on these rows, for approximate computations on a large sample.
-
-        None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
-        """
-        return None
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return rows that determine the loss at these scores, and the loss on them, a lower bound for all scores.
-
-        The bound equals the loss as long as no other row is among those that matter. ``reach`` is the number of rows
-        relative to those that matter at these scores. None if the loss depends on most of the rows.
-        """
-        return None
-
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
-        """Return the loss on some rows, for :meth:`local_curvature`; ``copies`` multiplies their weights."""
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
-
-    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
-        """Sample the Hessian of the loss smoothed over ``width``, with pairs of every row close to a kink.
-
-        Unlike :meth:`curvature`, it represents rows of small weight that differ from all others.
-        """
-        raise TypeError(f"{type(self).__name__} does not implement a local curvature")
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
@@ -220,18 +228,6 @@ class BoundLoss(ABC):
         the scores or an upper bound of its absolute value, and at least a small positive number.
         """
         raise TypeError(f"{type(self).__name__} does not implement a diagonal curvature")
-
-    def count_pairs(self) -> int:
-        """Return the number of pairs of a positive and a negative."""
-        return self.positive.size * self.n_negative
-
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method.
-
-        The methods are ``curvature``, ``gradient_and_curvature``, ``hessian_product``, ``local_curvature`` and
-        ``split``.
-        """
-        return getattr(type(self), method) is not getattr(BoundLoss, method)
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex bound losses whose difference is this loss."""
@@ -258,36 +254,17 @@ class BoundLoss(ABC):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def scatter(self, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
-        """Return one coefficient per example, from those of the positives and of some negatives."""
-        gradient = np.zeros(self.n_samples)
-        gradient[pos_rows] = pos_coef
-        gradient[neg_rows] = neg_coef
-        return gradient
-
 
 class Loss(ABC):
     """Parameters of a loss and the properties that a solver may assume.
 
     Attributes
     ----------
-    convex : bool
-        Whether the loss is convex in the scores, so that a solver can certify the optimum.
-    smooth : bool
-        Whether the loss is continuously differentiable.
     shift_invariant : bool
         Whether the loss is invariant to adding a constant to all scores. The gradient coefficients then sum to zero.
-    batch_unbiased : bool
-        Whether the mean over random mini-batches is an unbiased estimate of the value on all rows.
-    has_curvature : bool
-        Whether :meth:`BoundLoss.curvature` samples the Hessian, so that Newton steps are possible.
     """
 
-    convex: ClassVar[bool]
-    smooth: ClassVar[bool]
     shift_invariant: ClassVar[bool] = True
-    batch_unbiased: ClassVar[bool]
-    has_curvature: ClassVar[bool] = False
 
     get_params = Parameters.get_params
 
@@ -302,25 +279,6 @@ class Loss(ABC):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the divisor that turns the sum into the loss, for ``m`` positives and ``n`` negatives."""
         return 1.0
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Return cuts of the loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
-
-        Parameters
-        ----------
-        offset : ndarray of shape (n_cuts,)
-            Values of the cuts at zero weights.
-        tables : list of ndarray or None
-            Tables of the cuts, see :meth:`BoundLoss.tables`.
-        growth : Growth
-            The previous and the new rows.
-
-        Returns
-        -------
-        GrownCuts or None
-            The cuts of the loss on all rows.
-        """
-        return None
 
 
 class Zero(BoundLoss):
@@ -338,38 +296,49 @@ class Tilted(BoundLoss):
     """Loss plus an affine function, ``base(s) - tilt @ s + constant``, as in each step of CCCP."""
 
     def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
-        self._base, self._tilt, self._constant = base, tilt, constant
+        self.base, self._tilt, self._constant = base, tilt, constant
         self._share_sample(base)
         self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
+        self.has_curvature, self.has_gradient_and_curvature = base.has_curvature, base.has_gradient_and_curvature
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient of the tilted loss."""
-        return self._add(scores, *self._base.value_and_gradient(scores))
+        return self.add(scores, *self.base.value_and_gradient(scores))
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant of the tilted loss."""
-        return self._add(scores, *self._base.smoothed(scores, width))
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of the tilted loss at the same scores."""
+        return TiltedEvaluation(self, scores)
 
-    def has(self, method: str) -> bool:
-        """Return whether the base loss implements an optional method."""
-        return self._base.has(method)
-
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
-        return self._base.curvature(scores, count, width)
-
-    def count_pairs(self) -> int:
-        """Return the number of pairs of the base loss."""
-        return self._base.count_pairs()
+        return self.base.curvature(scores, count, width)
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient of the tilted loss, and the curvature of the base loss."""
-        gradient, curvature = self._base.gradient_and_curvature(scores)
+        gradient, curvature = self.base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
-    def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+    def add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+        """Add the affine function to a value and a gradient of the base loss."""
         tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
+
+
+class TiltedEvaluation(Evaluation):
+    """Bounds of :class:`Tilted` at given scores."""
+
+    loss: Tilted
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        return self.loss.add(self.scores, *self.loss.base.at(self.scores).minorant(width))
+
+
+def scatter(n_samples: int, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:
+    """Return one coefficient per example, from those of some positives and of some negatives."""
+    gradient = np.zeros(n_samples)
+    gradient[pos_rows] = pos_coef
+    gradient[neg_rows] = neg_coef
+    return gradient
 
 
 def _check_labels(y: ArrayLike) -> NDArray[np.bool_]:

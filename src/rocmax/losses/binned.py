@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -278,7 +278,7 @@ class Bins:
         bind : callable
             The method :meth:`Loss.bind` of a convex loss that does not depend on the order of the rows.
         width : float, default=0.0
-            Width of :meth:`BoundLoss.smoothed`.
+            Width of :meth:`Evaluation.minorant`.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class Bins:
         scores, positive, weight = self.rows
         if not self._bound or self._bound[-1][0] is not bind:
             self._bound[:] = [(bind, bind(positive, weight))]
-        value, coefficients = _evaluated(self._bound[-1][1], scores, width)
+        value, coefficients = self._bound[-1][1].at(scores).minorant(width)
         found = np.zeros(self.weight.size)
         found[self.used] = coefficients / weight
         return value, found
@@ -299,7 +299,7 @@ class Bins:
     def upper_bound(self, bind: Bind) -> float:
         """Return an upper bound of a convex loss at the scores; ``bind`` as in :meth:`minorant`."""
         scores, positive, weight = self.spread()
-        return _evaluated(bind(positive, weight), scores, 0.0)[0]
+        return bind(positive, weight).value_and_gradient(scores)[0]
 
 
 def check_bins(n_bins: Any) -> None:
@@ -322,10 +322,6 @@ def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = N
 def blocks(size: int) -> Iterator[slice]:
     """Split rows into blocks whose arrays fit into the cache."""
     return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
-
-
-def _evaluated(bound: BoundLoss, scores: Array, width: float) -> tuple[float, Array]:
-    return bound.smoothed(scores, width) if width else bound.value_and_gradient(scores)
 
 
 def _per_bin(size: int, length: float) -> float:
@@ -382,10 +378,6 @@ class Binned(Loss):
     loss: Loss
     n_bins: int = 8192
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss) or not self.loss.shift_invariant:
             raise ValueError(f"loss must be a shift-invariant loss; got {self.loss!r}")
@@ -420,7 +412,8 @@ class BoundBinned(BoundLoss):
         self._share_sample(base)
         self.base, self.bind, self.n_bins = base, bind, n_bins
         self.reach = self.n if reach is None else reach
-        self.smooth, self.has_kinks = False, base.has_kinks
+        self.has_kinks = base.has_kinks
+        self.has_curvature, self.has_local_curvature = base.has_curvature, base.has_local_curvature
         # A view of one number, see BoundLoss, has stride 0.
         self.row_weight = None if base.weight.strides == (0,) else base.weight
         seen = self.row_weight is None or bool((self.row_weight > 0).all())
@@ -440,47 +433,30 @@ class BoundBinned(BoundLoss):
         """Return the lower bound from the bins, and the gradient of the cut."""
         return self.at(scores).minorant(0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant of the exact loss, smoothed as that of the exact loss."""
-        return self.at(scores).minorant(width)
-
     def upper_bound(self, scores: ArrayLike) -> float:
         """Return an upper bound of the exact loss."""
         return self.at(scores).upper
 
-    def has(self, method: str) -> bool:
-        """Return whether an optional method exists: only those on the curvature of the exact loss, if it has them."""
-        return method in ("curvature", "local_curvature") and self.base.has(method)
-
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return about ``size`` rows and the exact loss on these rows."""
-        return self.base.thinned(size)
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return some rows and the exact loss on these rows."""
-        return self.base.working_set(scores, reach)
-
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
         """Return the exact loss on some rows."""
-        return self.base.on_rows(rows, copies)
-
-    def finer(self) -> BoundLoss:
-        """Return the loss with four times as many bins; the exact loss if there would be too many."""
-        n_bins = 4 * self.n_bins
-        return BoundBinned(self.base, self.bind, n_bins, self.reach) if n_bins <= MAX_BINS else self.base
+        if copies is None:
+            return self.base.restrict(rows)
+        return self.bind(self.is_positive[rows], self.weight[rows] * copies)
 
 
 class BinnedEvaluation(Evaluation):
     """Bounds of a loss at given scores, from one histogram."""
 
+    loss: BoundBinned
+
     def __init__(self, loss: BoundBinned, scores: Array) -> None:
         super().__init__(loss, scores)
         self._found: dict[float, tuple[float, Array]] = {}
-        self._bind, self._weight, self._reach = loss.bind, loss.row_weight, loss.reach
+        self._bind, self._weight = loss.bind, loss.row_weight
         self._cells: Cells = np.empty(scores.size, dtype=np.uint16)
         grid = ScoreGrid.covering(scores, loss.n_bins)
         self.bins = Bins.count(grid, scores, loss.is_positive, loss.row_weight, self._cells)
@@ -510,7 +486,17 @@ class BinnedEvaluation(Evaluation):
         coefficients = self._of_bins(width)[1]
         return float(coefficients @ self.bins.sums(self._cells, direction, self._weight))
 
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
+    def refined(self) -> Evaluation:
+        """Return bounds from four times as many bins; those of the exact loss if there would be too many."""
+        loss, n_bins = self.loss, 4 * self.loss.n_bins
+        finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
+        return finer.at(self.scores)
+
+    def active(self, reach: float) -> Index | None:
+        """Return the rows that determine the exact loss near these scores."""
+        return self.loss.base.at(self.scores).active(reach)
+
+    def sample(self, size: int) -> tuple[Index, Array] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.
 
         None if the sample is not much larger than ``size``.
@@ -520,12 +506,12 @@ class BinnedEvaluation(Evaluation):
             return None
         # Lowest bin with negatives that the loss compares with positives, now or after a step.
         above = np.cumsum(self.bins.weight[:n_bins][::-1])
-        down = int(np.searchsorted(above, min(_BEYOND * self._reach, (1.0 - 1e-12) * loss.n)))
+        down = int(np.searchsorted(above, min(_BEYOND * loss.reach, (1.0 - 1e-12) * loss.n)))
         negative, first = self._cells < n_bins, n_bins - 1 - down
         top = np.flatnonzero(negative & (self._cells >= first))
         others = np.flatnonzero(negative & (self._cells < first))
         # The variance of the loss is about 1/m + 1/k for m positives and k negatives in the window.
-        inside = min(1.0, self._reach / float(above[down]))
+        inside = min(1.0, loss.reach / float(above[down]))
         of_positives = np.sqrt(inside) / (1.0 + np.sqrt(inside))
         of_others = 0.1 if others.size else 0.0
         kept, copies = [], []
@@ -537,5 +523,4 @@ class BinnedEvaluation(Evaluation):
             step = max(1, round(side.size / (share * size + 1)))
             kept.append(side[::step])
             copies.append(np.full(kept[-1].size, float(step)))
-        rows = np.concatenate(kept)
-        return rows, self._bind(self._cells[rows] >= n_bins, loss.weight[rows] * np.concatenate(copies))
+        return np.concatenate(kept), np.concatenate(copies)

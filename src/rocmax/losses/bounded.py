@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, check_top, top_weight, window_end
-from rocmax.losses.base import BoundLoss, Loss
+from rocmax.losses.base import BoundLoss, Loss, scatter
 from rocmax.losses.binned import blocks
 from rocmax.losses.ranks import LowestPositives, cut, prefix
 
@@ -137,10 +137,6 @@ class PartialAUCRamp(Loss):
     margin: float | None = None
     min_tpr: float = 0.0
 
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
         if not (0 < self.width < np.inf):
@@ -195,7 +191,7 @@ class BoundRamp(BoundLoss):
         piece_coef = np.zeros(pieces.score.size)
         piece_coef[inside] = weight * pull / (self.half * norm)
         rows = pieces.rows
-        gradient = self.scatter(selected.rows, pos_coef, rows, pieces.row_coefficients(piece_coef))
+        gradient = scatter(self.n_samples, selected.rows, pos_coef, rows, pieces.row_coefficients(piece_coef))
         return (total + float(v @ value)) / norm, gradient
 
     def _near(self, middle_score: Array, v: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
@@ -316,10 +312,6 @@ class SoftMeasure(Loss):
     base: SmoothMeasure
     width: float = 1.0
 
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         _check_width(self.width)
         if not hasattr(self.base, "slopes"):
@@ -355,10 +347,6 @@ class SoftPrecision(Loss):
 
     k: float | None
     width: float = 1.0
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_width(self.width)
@@ -401,7 +389,9 @@ class BoundSoft(BoundLoss):
         value, of_positives, of_negatives = self._error(
             float(self.positive_weight @ above_p), float(weight_n @ above_n), float(slope_p.sum()), float(slope_n.sum())
         )
-        return value, self.scatter(self.positive, of_positives * slope_p, self.negative, of_negatives * slope_n)
+        return value, scatter(
+            self.n_samples, self.positive, of_positives * slope_p, self.negative, of_negatives * slope_n
+        )
 
     @abstractmethod
     def _find(self, positives: Array, negatives: Array) -> float:

@@ -26,12 +26,18 @@ change when rows are added.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 
 from rocmax._support import Array, Bools
+from rocmax._window import top_weight
+from rocmax.losses.base import Loss
+from rocmax.losses.contingency import BreakEven, FreeShift, PrecisionAtK
+from rocmax.losses.logistic_pairs import WindowPairs
 from rocmax.losses.ranks import CumulativeScores
+from rocmax.losses.window import PairwiseHinge, PartialAUCTight
 
 
 class Growth(NamedTuple):
@@ -63,7 +69,7 @@ class GrownCuts(NamedTuple):
     offset : ndarray of shape (n_cuts,)
         The new offsets.
     tables : list
-        The new tables, see :meth:`~rocmax.losses.BoundLoss.tables`.
+        The new tables, see :class:`~rocmax.losses.Evaluation`.
     of_classes : ndarray of shape (2,)
         Term that each previous row adds to all gradients; first for negatives, then for positives.
     of_rows : ndarray of shape (n_new,), default=None
@@ -75,6 +81,67 @@ class GrownCuts(NamedTuple):
     tables: list[Array | None]
     of_classes: Array = np.zeros(2)
     of_rows: Array | None = None
+
+
+@singledispatch
+def grow_cuts(loss: Loss, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+    """Return cuts of a loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss.
+    offset : ndarray of shape (n_cuts,)
+        Values of the cuts at zero weights.
+    tables : list of ndarray or None
+        Tables of the cuts, see :class:`~rocmax.losses.Evaluation`.
+    growth : Growth
+        The previous and the new rows.
+
+    Returns
+    -------
+    GrownCuts or None
+        The cuts of the loss on all rows.
+    """
+    return None
+
+
+@grow_cuts.register
+def _of_all_pairs(loss: PairwiseHinge, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+    return grow_pairs(loss.sum_scale, offset, growth)
+
+
+@grow_cuts.register
+def _of_window(loss: PartialAUCTight, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+    # With min_fpr > 0 the first ranks change with new rows.
+    return grow_pairs(loss.sum_scale, offset, growth) if loss.min_fpr == 0 else None
+
+
+@grow_cuts.register
+def _of_window_pairs(loss: WindowPairs, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+    convex = loss.surrogate != "sigmoid" and loss.min_fpr == 0
+    return grow_pairs(loss.sum_scale, offset, growth) if convex else None
+
+
+@grow_cuts.register
+def _of_labels(loss: FreeShift, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+    added = None
+    if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
+        added = loss.bind(growth.positive).solve(growth.scores)[1:]
+    return grow_labels(loss.base.error, tables, growth, added)
+
+
+@grow_cuts.register
+def _of_top(loss: PrecisionAtK, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+    if loss.reference != "best":
+        return None
+    k_old, k = (top_weight(loss.k, m + n) for m, n in ((growth.m_old, growth.n_old), (growth.m, growth.n)))
+    return grow_top(k_old, k, offset, growth)
+
+
+@grow_cuts.register
+def _of_break_even(loss: BreakEven, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
+    return grow_top(growth.m_old, growth.m, offset, growth)
 
 
 def grow_pairs(sum_scale: Callable[[float, float], float], offset: Array, growth: Growth) -> GrownCuts:

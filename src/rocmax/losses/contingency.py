@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike
 
 from rocmax._support import Array, Index
 from rocmax._window import check_top, top_weight
-from rocmax.losses.base import BoundLoss, Loss
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_labels, grow_top
+from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
 # Exact search for the most violated labelling of a measure of true and false positives.
@@ -259,10 +258,7 @@ class ContingencyLoss(Loss):
     Joachims, "A support vector method for multivariate performance measures", ICML 2005.
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
     # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
     # Whether the error is convex in the true positives and concave in the false positives.
@@ -563,9 +559,6 @@ class FreeShift(Loss):
     """
 
     base: ContingencyLoss
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundFreeShift:
         """Bind the loss to labels and weights."""
@@ -578,14 +571,6 @@ class FreeShift(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the divisor of the base loss."""
         return self.base.sum_scale(m, n)
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Combine the labellings of the cuts with the best labellings of the new rows."""
-        added = None
-        if 0 < np.count_nonzero(growth.positive) < growth.positive.size:
-            bound = self.bind(growth.positive)
-            added = bound.value_and_gradient(growth.scores)[1], bound.tables()
-        return grow_labels(self.base.error, tables, growth, added)
 
 
 class BoundFreeShift(BoundLoss):
@@ -604,25 +589,31 @@ class BoundFreeShift(BoundLoss):
         self._base = base
         self._share_sample(base)
         self.shift = 0.0
-        self._mixture = np.empty((0, 3))
         self._tables = [(0.0, 0.0), (self.m, self.n)]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return the value at the best shift and a subgradient."""
+        return self.solve(scores)[:2]
+
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes the loss at the scores, and the labellings of its cut."""
+        return ShiftEvaluation(self, scores)
+
+    def solve(self, scores: ArrayLike) -> tuple[float, Array, Array]:
+        """Return the value, a subgradient, and the share, true and false positives of its two labellings.
+
+        On average, they label ``m`` rows positive.
+        """
         s = self._checked(scores)
         ladders = self._base.ladders(s)
         low, high, self.shift = self._bracket(*ladders)
         down, up = (t.tp + t.fp - self.m for t in (low, high))
         share = up / (up - down) if up > down else 1.0
-        self._mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
+        mixture = np.array([(share, low.tp, low.fp), (1.0 - share, high.tp, high.fp)])
         gradient = share * self._base.coefficients(s, *ladders, low)
         if share < 1.0:
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
-        return low.value, gradient
-
-    def tables(self) -> Array:
-        """Return the two tables of the last call with their shares; on average they label ``m`` rows positive."""
-        return self._mixture
+        return low.value, gradient, mixture
 
     def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
         """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
@@ -652,6 +643,16 @@ class BoundFreeShift(BoundLoss):
         # The first two tables, the empty and the full one, are always kept.
         self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
         return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
+
+
+class ShiftEvaluation(Evaluation):
+    """Value and cut of :class:`BoundFreeShift` at given scores."""
+
+    loss: BoundFreeShift
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        value, gradient, self.tables = self.loss.solve(self.scores)
+        return value, gradient
 
 
 def _lowest_crossing(value: Array, slope: Array) -> tuple[int, int]:
@@ -707,9 +708,6 @@ class PrecisionAtK(Loss):
 
     k: float
     reference: str = "best"
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_top(self.k)
@@ -728,13 +726,6 @@ class PrecisionAtK(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the weight of the rows labelled positive, or of the positives if it is smaller."""
         return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Add the best labels of the new rows."""
-        if self.reference != "best":
-            return None
-        k_old, k = (top_weight(self.k, m + n) for m, n in ((growth.m_old, growth.n_old), (growth.m, growth.n)))
-        return grow_top(k_old, k, offset, growth)
 
 
 @dataclass(frozen=True)
@@ -756,10 +747,6 @@ class BreakEven(Loss):
     1.25
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundTop:
         """Bind the loss to labels and weights."""
         return BoundTop(y, sample_weight, None, "best")
@@ -767,10 +754,6 @@ class BreakEven(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the weight of the positives."""
         return m
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Add the best labels of the new rows."""
-        return grow_top(growth.m_old, growth.m, offset, growth)
 
 
 class BoundTop(BoundLoss):

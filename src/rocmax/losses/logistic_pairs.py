@@ -18,15 +18,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import comb, factorial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Loss, Pairs
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.ranks import (
     LowestPositives,
     Pieces,
@@ -346,10 +345,6 @@ class WindowPairs(Loss):
     scale: float = 1.0
     min_tpr: float = 0.0
 
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if self.surrogate not in _SURROGATES:
             raise ValueError(f"surrogate must be one of {', '.join(_SURROGATES)}; got {self.surrogate!r}")
@@ -365,11 +360,6 @@ class WindowPairs(Loss):
         if self.min_tpr > 0:
             m = float(soft_rank(np.array(m), (1.0 - self.min_tpr) * m)) if self.soft_tail else (1.0 - self.min_tpr) * m
         return m * (float(soft_rank(np.array(n), b)) if self.soft_tail else b - window_end(n, self.min_fpr))
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Scale the cuts of a convex loss."""
-        convex = self.surrogate != "sigmoid" and self.min_fpr == 0
-        return grow_pairs(self.sum_scale, offset, growth) if convex else None
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundWindowPairs:
         """Bind the loss to labels and weights."""
@@ -394,6 +384,8 @@ class _Sums(NamedTuple):
 class BoundWindowPairs(BoundLoss):
     """:class:`WindowPairs` bound to labels."""
 
+    has_gradient_and_curvature = True
+
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, loss: WindowPairs) -> None:
         super().__init__(y, sample_weight)
         self.loss = loss
@@ -403,14 +395,19 @@ class BoundWindowPairs(BoundLoss):
         self._uniform = bool((self.weight == 1.0).all())
         many = self.n_samples >= _MANY and bool(self.weight.all())
         self._has_cells = many and not self.lowest.is_part and loss.soft_tail and loss.surrogate == "sigmoid"
+        self.has_curvature = self.has_split = loss.surrogate != "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
         self.has_kinks = self.convex and not loss.soft_tail and (self.b < self.n or self.lowest.is_part)
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
-        return self.smoothed(scores, 0.0)
+        return self.minorant(scores, 0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+    def at(self, scores: Array) -> Evaluation:
+        """Return an object that computes several bounds of a convex loss at the same scores."""
+        return PairsEvaluation(self, scores)
+
+    def minorant(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
         """Return an affine minorant in which the selection of the rows is smoothed over ``width``.
 
         Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
@@ -472,7 +469,7 @@ class BoundWindowPairs(BoundLoss):
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return the parts of the sum on the windows [0, b] and [0, a]."""
-        if self.convex or self.loss.surrogate == "sigmoid":
+        if self.convex or not self.has_split:
             return super().split()
         parts = [
             BoundWindowPairs(~self.is_negative, self.weight, replace(self.loss, min_fpr=0.0, max_fpr=rate))
@@ -482,18 +479,14 @@ class BoundWindowPairs(BoundLoss):
             part.norm = self.norm
         return parts[0], parts[1]
 
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method; some are for convex surrogates only."""
-        return super().has(method) and not (method in ("split", "curvature") and self.loss.surrogate == "sigmoid")
-
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample pairs by their second derivative, and pairs of rows of one class at the end of its selection.
 
         The selection of negatives has a kink where the score equals that of rank ``b``; its curvature is the density of
         negatives there times their covariance, which is half the mean outer product of their differences. The selection
         of positives with ``min_tpr > 0`` has the same kink.
         """
-        if not self.has("curvature"):
+        if count is None or not self.has_curvature:
             return super().curvature(scores, count, width)
         s = self._checked(scores)
         width = width if self.has_kinks else 0.0
@@ -538,7 +531,8 @@ class BoundWindowPairs(BoundLoss):
         norm = self.norm * unit
         inside = np.zeros(pieces.score.size)
         inside[pieces.start : pieces.stop] = pieces.weight[pieces.start : pieces.stop] * of_pieces / norm
-        return self.scatter(
+        return scatter(
+            self.n_samples,
             selected.rows,
             selected.weight * of_positives / norm,
             pieces.rows,
@@ -571,6 +565,15 @@ class BoundWindowPairs(BoundLoss):
             return cut(s, self, self.a, self.b, width=width)
         pieces = cut(s, self, 0.0, self.n, merge_ties=True)
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
+
+
+class PairsEvaluation(Evaluation):
+    """Values and affine minorants of :class:`BoundWindowPairs` at given scores."""
+
+    loss: BoundWindowPairs
+
+    def _computed(self, width: float) -> tuple[float, Array]:
+        return self.loss.minorant(self.scores, width)
 
 
 def _slope(surrogate: str, x: Array) -> Array:

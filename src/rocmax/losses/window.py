@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index
 from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
+from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.binned import BoundBinned
-from rocmax.losses.carried_cuts import GrownCuts, Growth, grow_pairs
 from rocmax.losses.ranks import (
     Descending,
     LowestPositives,
@@ -37,6 +36,8 @@ from rocmax.losses.ranks import (
 
 # Largest part of the rows that is kept in sorted order for further bounds at the same scores.
 _KEPT = 0.25
+# Largest part of the rows that counts as few rows that determine the loss.
+_MOST_ROWS = 0.4
 
 
 class Coefficients(NamedTuple):
@@ -67,7 +68,7 @@ class WindowEvaluation(Evaluation):
 
     def _computed(self, width: float) -> tuple[float, Array]:
         found = self._coefficients(width)
-        return self._values[width], self.loss.scatter(*found)
+        return self._values[width], scatter(self.loss.n_samples, *found)
 
     def _coefficients(self, width: float) -> Coefficients:
         """Return the non-zero part of the gradient, which is kept until another width is asked for."""
@@ -86,9 +87,29 @@ class WindowEvaluation(Evaluation):
             self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
         return self._values[width]
 
-    def curvature(self, count: int, width: float) -> Pairs:
+    def curvature(self, count: int | None, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
         return self.loss.pairs(self.scores, count, width, self._pieces(width))
+
+    def sample(self, size: int) -> tuple[Index, Array] | None:
+        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
+        loss = self.loss
+        narrow = loss.b < 0.05 * loss.n or loss.lowest.size < 0.05 * loss.m
+        if loss.n_samples < 3 * size or loss.a > 0 or narrow:
+            return None
+        kept = [side[:: max(1, 2 * side.size // size)] for side in (loss.positive, loss.negative)]
+        rows = np.sort(np.concatenate(kept))
+        return rows, np.ones(rows.size)
+
+    def active(self, reach: float) -> Index | None:
+        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window."""
+        loss = self.loss
+        size = loss.n_positive + reach * loss.b / loss.n * loss.n_negative
+        if loss.beyond or size > _MOST_ROWS * loss.n_samples:
+            return None
+        rows = np.concatenate([loss.positive, descending(self.scores, loss, reach * loss.b).rows])
+        rows.sort()
+        return rows
 
     def _pieces(self, width: float) -> Pieces:
         if self._ranked is None or self._ranked[0] < width:
@@ -105,8 +126,6 @@ class WindowEvaluation(Evaluation):
 
 # With fewer rows than this in a soft end, their density is not used.
 _FEW_INSIDE = 100
-# Largest part of the rows in a working set.
-_MOST_ROWS = 0.4
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -162,6 +181,8 @@ class BoundConvex(WindowBound):
     With the window [0, 1] it is the pairwise hinge loss for the full AUC.
     """
 
+    has_curvature = True
+
     def __init__(
         self,
         y: ArrayLike,
@@ -174,28 +195,24 @@ class BoundConvex(WindowBound):
         super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
         self.min_fpr, self.max_fpr, self.min_tpr, self.beyond = min_fpr, max_fpr, min_tpr, beyond
         self.has_kinks = self.a > 0 or self.b < self.n or self.lowest.is_part
+        self.has_local_curvature = self.a == 0 and not beyond
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient, by searches in the sorted window and prefix sums."""
-        return self.smoothed(scores, 0.0)
+        return self.at(scores).minorant(0.0)
 
-    def smoothed(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant in which the choices are smoothed over ``width`` in the scores.
-
-        The first is the selection of the negatives inside the window: any shares in [0, 1] with a sum of at most ``b``
-        give a valid minorant. With ``min_tpr > 0``, the same holds for the selection of the positives. The last is the
-        rank of each positive, left of the window or inside it: any mixture of ranks gives a valid minorant.
-        """
-        s = self._checked(scores)
-        value, charges = self.charges(s, width, self.cut(s, width))
-        return value, self.scatter(*self.charge(*charges))
-
-    def at(self, scores: Array) -> Evaluation:
+    def at(self, scores: ArrayLike) -> Evaluation:
         """Return an object that computes several bounds at the same scores, and sorts the negatives once."""
         return WindowEvaluation(self, self._checked(scores))
 
     def charges(self, s: Array, width: float, pieces: Pieces) -> tuple[float, _Charges]:
-        """Return the value of :meth:`smoothed`, and the arguments of :meth:`charge` for its gradient."""
+        """Return the value of a minorant, and the arguments of :meth:`charge` for its gradient.
+
+        Three choices are smoothed over ``width`` in the scores. The first is the selection of the negatives inside the
+        window: any shares in [0, 1] with a sum of at most ``b`` give a valid minorant. With ``min_tpr > 0``, the same
+        holds for the selection of the positives. The last is the rank of each positive, left of the window or inside
+        it: any mixture of ranks gives a valid minorant.
+        """
         selected = self.lowest.select(s, width)
         pos = s[selected.rows]
         rows, limit = self._searched(pos, pieces)
@@ -226,8 +243,8 @@ class BoundConvex(WindowBound):
         rows = (pos - margin >= pieces.score[pieces.stop - 1]).nonzero()[0]
         return rows[pos[rows].argsort()], limit
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
-        """Sample pairs at each of the kinks of the loss.
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+        """Sample pairs at each of the kinks of the loss; without ``count``, for a window that starts at 0.
 
         The hinge has a kink at ``s_i - z_j = 1``; its curvature is the density of pairs there times their outer
         products. The selection of negatives has a kink where ``z`` equals the score of rank ``b``; its curvature is the
@@ -239,8 +256,14 @@ class BoundConvex(WindowBound):
         s = self._checked(scores)
         return self.pairs(s, count, width, self.cut(s, width))
 
-    def pairs(self, s: Array, count: int, width: float, pieces: Pieces) -> Pairs:
+    def pairs(self, s: Array, count: int | None, width: float, pieces: Pieces) -> Pairs:
         """Return the pairs of :meth:`curvature`."""
+        if count is None and not self.has_local_curvature:
+            return super().curvature(s, count, width)
+        parts = self._local_pairs(s, width, pieces) if count is None else self._sampled(s, count, width, pieces)
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def _sampled(self, s: Array, count: int, width: float, pieces: Pieces) -> list[Pairs]:
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
@@ -266,14 +289,12 @@ class BoundConvex(WindowBound):
             parts += self._selection_pairs(s, self.positive, end, slope, bands, part)
         if pieces.start:
             parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return parts
 
-    def local_curvature(self, scores: ArrayLike, width: float) -> Pairs:
-        """Return pairs for every row within half a width of a kink, for a window that starts at 0."""
-        s = self._checked(scores)
+    def _local_pairs(self, s: Array, width: float, pieces: Pieces) -> list[Pairs]:
+        """Return pairs for every row within half a width of a kink."""
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
-        pieces = self.cut(s, width)
         inside = pieces.window_row_weights()
         parts = pairs_near_kink(near, pos - 1.0, Selected(pieces.rows, inside, 0.0), pieces.row_score, width / 2)
         parts = [part._replace(weight=part.weight / self.norm) for part in parts]
@@ -284,46 +305,27 @@ class BoundConvex(WindowBound):
             end = float(pos[-1]) - width / 2
             slope = float(inside[pieces.row_score > end - 1.0].sum())
             parts.append(self._band(s, self.positive, end, slope, width / 2))
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return parts
 
     def _band(self, s: Array, rows: Index, end: float, slope: float, half: float) -> Pairs:
         """Return pairs of every row of one class in the band around the end of its selection."""
         inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
 
-    def has(self, method: str) -> bool:
-        """Return whether this loss implements an optional method; one is for windows that start at 0."""
-        return super().has(method) and not (method == "local_curvature" and (self.a > 0 or self.beyond))
-
-    def on_rows(self, rows: Index, copies: Array) -> BoundLoss:
-        """Return the loss on some rows."""
-        return self._on(~self.is_negative[rows], self.weight[rows] * copies)
-
-    def thinned(self, size: int) -> tuple[Index, BoundLoss] | None:
-        """Return every k-th positive and every l-th negative; None for a narrow window, which would keep too few."""
-        narrow = self.b < 0.05 * self.n or self.lowest.size < 0.05 * self.m
-        if self.n_samples < 3 * size or self.a > 0 or narrow:
-            return None
-        kept = [side[:: max(1, 2 * side.size // size)] for side in (self.positive, self.negative)]
-        rows = np.sort(np.concatenate(kept))
-        return rows, self._on(~self.is_negative[rows], self.weight[rows])
-
-    def working_set(self, scores: Array, reach: float) -> tuple[Index, BoundLoss] | None:
-        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window.
-
-        The maximum over ranks and selections of negatives is then over fewer of them.
-        """
-        if self.beyond or self.positive.size + reach * self.b / self.n * self.n_negative > _MOST_ROWS * self.n_samples:
-            return None
-        s = self._checked(scores)
-        rows = np.concatenate([self.positive, descending(s, self, reach * self.b).rows])
-        rows.sort()
-        weight = self.weight[rows]
-        n = float(weight[self.is_negative[rows]].sum())
-        ends = self.a / n, self.b / n
-        other = BoundConvex(~self.is_negative[rows], weight, *ends, self.min_tpr)
+    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+        """Return the loss on some rows; without copies, the maximum is over ranks and selections of fewer negatives."""
+        is_negative, weight = self.is_negative[rows], self.weight[rows]
+        if copies is not None:
+            return self._on(~is_negative, weight * copies)
+        n = float(weight[is_negative].sum())
+        if n < self.b * (1 - 1e-12) or rows.size - np.count_nonzero(is_negative) < self.n_positive:
+            raise ValueError(
+                f"rows must contain all {self.n_positive} positives, and negatives of weight {self.b:g} or more; got "
+                f"{rows.size} rows with negatives of weight {n:g}; pass copies for a sample of the rows"
+            )
+        other = BoundConvex(~is_negative, weight, self.a / n, self.b / n, self.min_tpr, self.beyond)
         other.a, other.b, other.norm = self.a, self.b, self.norm
-        return rows, other
+        return other
 
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
@@ -465,6 +467,7 @@ class BoundHinge(WindowBound):
     """:class:`PartialAUCHinge` with ``min_fpr > 0``, bound to labels."""
 
     convex = False
+    has_split = True
 
     def __init__(
         self, y: ArrayLike, sample_weight: ArrayLike | None, min_fpr: float, max_fpr: float, min_tpr: float = 0.0
@@ -485,7 +488,7 @@ class BoundHinge(WindowBound):
         end = pieces.count_above(pos - 1.0, first, pieces.stop)
         held = count[end] - count[first]
         value = (moment[end] - moment[first]) - (pos - 1.0 - pieces.origin) * held
-        gradient = self.scatter(*self.charge(pieces, selected, order, [(end, weight)], first))
+        gradient = scatter(self.n_samples, *self.charge(pieces, selected, order, [(end, weight)], first))
         return float(weight @ value) / self.norm, gradient
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
@@ -515,11 +518,6 @@ class PairwiseHinge(Loss):
     1.0
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    batch_unbiased: ClassVar[bool] = True
-    has_curvature: ClassVar[bool] = True
-
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, 0.0, 1.0)
@@ -527,10 +525,6 @@ class PairwiseHinge(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs."""
         return m * n
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-        """Scale the cuts."""
-        return grow_pairs(self.sum_scale, offset, growth)
 
 
 @dataclass(frozen=True)
@@ -552,10 +546,6 @@ class PairwiseSquaredHinge(Loss):
     1.875
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = True
-    batch_unbiased: ClassVar[bool] = True
-
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs."""
         return m * n
@@ -569,6 +559,8 @@ class BoundSquaredHinge(BoundLoss):
     """:class:`PairwiseSquaredHinge` bound to labels."""
 
     smooth = True
+    has_curvature = True
+    has_hessian_product = True
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient, from the first three moments of the active negatives of each positive."""
@@ -586,7 +578,7 @@ class BoundSquaredHinge(BoundLoss):
         reached = charged(active, weight, pieces.score.size)
         reached_gap = charged(active, weight * gap, pieces.score.size)
         neg_coef = pieces.row_coefficients(2 * pieces.weight * (reached_gap + depth * reached) / norm)
-        return float(value), self.scatter(self.positive, pos_coef, pieces.rows, neg_coef)
+        return float(value), scatter(self.n_samples, self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the generalised Hessian in the scores; pairs at the kink are excluded."""
@@ -606,12 +598,14 @@ class BoundSquaredHinge(BoundLoss):
             pos_part = 2 * weight * (v_pos * zeroth - first) / norm
             reached_v = charged(row_active, weight * v_pos, rows.size)
             neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
-            return self.scatter(self.positive, pos_part, rows, neg_part)
+            return scatter(self.n_samples, self.positive, pos_part, rows, neg_part)
 
         return product
 
-    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Sample the active pairs, each with second derivative 2."""
+        if count is None:
+            return super().curvature(scores, count, width)
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, 0.0, self.n)
@@ -631,8 +625,6 @@ class _WindowLoss(Loss):
     min_fpr: float = 0.0
     max_fpr: float = 0.1
     min_tpr: float = 0.0
-
-    batch_unbiased: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
@@ -691,17 +683,9 @@ class PartialAUCTight(_WindowLoss):
     2.25
     """
 
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
-
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
         return BoundConvex(y, sample_weight, self.min_fpr, self.max_fpr, self.min_tpr)
-
-    def grow_cuts(self, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-        """Scale the cuts if ``min_fpr=0``; otherwise the first ranks change with new rows, and cuts cannot be kept."""
-        return grow_pairs(self.sum_scale, offset, growth) if self.min_fpr == 0 else None
 
 
 class PartialAUCStructural(_WindowLoss):
@@ -732,10 +716,6 @@ class PartialAUCStructural(_WindowLoss):
     >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
     1.25
     """
-
-    convex: ClassVar[bool] = True
-    smooth: ClassVar[bool] = False
-    has_curvature: ClassVar[bool] = True
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundConvex:
         """Bind the loss to labels and weights."""
@@ -772,9 +752,6 @@ class PartialAUCHinge(_WindowLoss):
     >>> bound.value_and_gradient([2.0, 1.5, 0.0, 0.0, 1.0, -1.0])[0]
     1.0
     """
-
-    convex: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundLoss:
         """Bind the loss to labels and weights; with ``min_fpr=0`` this is the tight loss, and convex."""

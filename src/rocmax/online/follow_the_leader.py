@@ -22,7 +22,8 @@ from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_block, check_number, direction, random_source
 from rocmax.base import MeasureParameterMixin
 from rocmax.linear.base import LinearScoreClassifier
-from rocmax.losses import BoundLoss, Growth, Loss
+from rocmax.losses import BoundLoss, Loss
+from rocmax.losses.carried_cuts import Growth, grow_cuts
 from rocmax.measures import Measure
 from rocmax.online.base import check_unchanged, fixed_parameters
 from rocmax.online.sampling import stack
@@ -72,7 +73,7 @@ def carry(loss: Loss, cuts: Cuts, rows: GrowingRows) -> Cuts:
         return nothing
     new = slice(rows.n_old, None)
     growth = Growth(*rows.counts(old=True), rows.positive[new], rows.scores[new])
-    grown = loss.grow_cuts(cuts.offset, cuts.tables, growth)
+    grown = grow_cuts(loss, cuts.offset, cuts.tables, growth)
     if grown is None:
         return nothing
     gradient = grown.share * cuts.gradient
@@ -121,7 +122,7 @@ class BallProblem:
 
     def penalised(self, c: float, tol: float, warm: Warm) -> Result:
         """Solve the penalised problem without the ball."""
-        kind = SmoothedNewton if self.loss.has("curvature") else OCAS
+        kind = SmoothedNewton if self.loss.has_curvature else OCAS
         solver = kind(tol, self.max_iter, warm.cuts)
         return solver.solve(self.operator, self.loss, SquaredL2(c), warm.w, self.callback)
 

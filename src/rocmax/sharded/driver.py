@@ -472,25 +472,19 @@ class ShardedLoss(BoundLoss):
         self.operator, self.space, self.bind = operator, space, bind
         self.n_bins, self.sample_rows = n_bins, sample_rows
         self.n_samples, self.m, self.n = space.n_rows, space.m, space.n
+        self.n_positive, self.n_negative = space.n_positive, space.n_negative
         # On two weighted rows, the loss has the properties that it has on all rows.
         self._small = bind([False, True], [space.n, space.m])
         self.exact = False
         self.convex, self.smooth, self.has_kinks = self._small.convex, self._small.smooth, self._small.has_kinks
+        self.has_curvature, self.has_split = self._small.has_curvature, self._small.has_split
         self._last: tuple[tuple[tuple[int, float], ...], Bins, dict[int, Array]] | None = None
-
-    def count_pairs(self) -> int:
-        """Return the number of pairs of a positive and a negative."""
-        return self.space.n_positive * self.space.n_negative
-
-    def has(self, method: str) -> bool:
-        """Return whether the loss implements an optional method."""
-        return method in ("curvature", "split") and self._small.has(method)
 
     def value_and_gradient(self, scores: Any) -> tuple[float, Any]:
         """Return the value of a cut at the scores and its coefficients."""
-        return self.smoothed(scores, 0.0)
+        return self.minorant(scores, 0.0)
 
-    def smoothed(self, scores: Any, width: float) -> tuple[float, Any]:
+    def minorant(self, scores: Any, width: float) -> tuple[float, Any]:
         """Return the value and the coefficients of an affine minorant."""
         bins, sums = self.bins_at(scores)
         value, coefficients = bins.minorant(self.bind, width)
@@ -504,13 +498,6 @@ class ShardedLoss(BoundLoss):
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return _Bounds(self, scores)
 
-    def finer(self) -> ShardedLoss:
-        """Return the loss with twice as many bins, up to a maximum."""
-        finer = ShardedLoss(self.operator, self.bind, min(2 * self.n_bins, MAX_BINS), self.sample_rows)
-        # There are no tighter bounds than those of the largest number of bins.
-        finer.exact = finer.n_bins == MAX_BINS
-        return finer
-
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return two convex losses whose difference is this loss."""
         if self.convex:
@@ -523,7 +510,7 @@ class ShardedLoss(BoundLoss):
 
         return part(0), part(1)
 
-    def curvature(self, scores: Any, count: int, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: Any, count: int | None, width: float = 0.0) -> Pairs:
         """Sample pairs that estimate the Hessian, from a random sample of rows."""
         bins, _ = self.bins_at(scores)
         answers = self.space.ask(list(scores.terms), "sample", scores.requested, *self._rates(bins))
@@ -572,12 +559,24 @@ class ShardedLoss(BoundLoss):
 class _Bounds(Evaluation):
     """Bounds of a loss at scores in shards, from one histogram."""
 
+    loss: ShardedLoss
+    scores: Any
+
     @cached_property
     def upper(self) -> float:
         """Upper bound of the exact loss."""
-        loss: Any = self.loss
-        found: float = loss.upper(self.scores)
-        return found
+        return self.loss.upper(self.scores)
+
+    def _computed(self, width: float) -> tuple[float, Any]:
+        return self.loss.minorant(self.scores, width)
+
+    def refined(self) -> Evaluation:
+        """Return bounds from twice as many bins, up to a maximum."""
+        loss = self.loss
+        finer = ShardedLoss(loss.operator, loss.bind, min(2 * loss.n_bins, MAX_BINS), loss.sample_rows)
+        # There are no tighter bounds than those of the largest number of bins.
+        finer.exact = finer.n_bins == MAX_BINS
+        return finer.at(self.scores)
 
 
 def _merged(answers: list[Sample]) -> Sample:

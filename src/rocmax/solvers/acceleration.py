@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from scipy import sparse
 
 from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation
-from rocmax.operators import CountingOperator, MatrixOperator, StandardizedOperator, as_operator, zero_scores
-from rocmax.solvers.base import find_zero, spread
-from rocmax.solvers.certified import CertifiedRun, Iterate, newton_direction
+from rocmax.operators import CountingOperator, MatrixOperator, Operator, StandardizedOperator, as_operator
+from rocmax.solvers.base import find_zero, newton_direction
 
 # Part of the rows of a large sample, drawn with unequal probabilities.
 
@@ -88,6 +87,16 @@ _ERROR, _AIM, _LEAST_FACTOR = 3.0, 0.5, 0.1
 _LEFT, _LEFT_OF_TOL, _INNER_ITERATIONS = 0.01, 0.02, 30
 
 
+class SmoothedPoint(NamedTuple):
+    """Weights and scores, the coefficients and the gradient of a minorant of the loss there, and its width."""
+
+    w: Array
+    scores: Array
+    coefficients: Array
+    gradient: Array
+    width: float
+
+
 class PartSteps:
     r"""Steps to the minimiser of the smoothed objective on a part of the rows.
 
@@ -106,10 +115,14 @@ class PartSteps:
 
     Parameters
     ----------
-    run : CertifiedRun
-        The run that takes the steps.
+    operator : CountingOperator
+        The data.
+    loss : BoundLoss
+        The loss.
+    C : float
+        Weight of the loss.
     tol : float
-        Tolerance of the run.
+        Tolerance of the run that takes the steps.
 
     References
     ----------
@@ -119,99 +132,84 @@ class PartSteps:
     Mathematics of Operations Research 1976.
     """
 
-    def __init__(self, run: CertifiedRun, tol: float) -> None:
-        self._run, self._tol = run, tol
-        n_samples, n_features = run.operator.shape
+    def __init__(self, operator: CountingOperator, loss: BoundLoss, C: float, tol: float) -> None:
+        self._C, self._tol = C, tol
+        n_samples, n_features = operator.shape
         self._possible = (
             n_samples >= _MIN_ROWS
             and n_features <= _MAX_FEATURES
-            and isinstance(run.operator.operator, MatrixOperator | StandardizedOperator)
-            and run.loss.has_kinks
-            and run.loss.has("local_curvature")
+            and isinstance(operator.operator, MatrixOperator | StandardizedOperator)
+            and loss.has_kinks
+            and loss.has_local_curvature
         )
         self._leverage = self._offset = np.empty(0)
         self._error = 0.0
 
-    def wanted(self, n_iter: int, slow: int, gap: float) -> bool:
-        """Return whether the next step should be one of these, from the state of the run."""
-        if self._offset.size:
+    @property
+    def have_begun(self) -> bool:
+        """Whether there are offsets of the scores."""
+        return self._offset.size > 0
+
+    def wanted(self, n_iter: int, slow: int, gap: float, w: Array) -> bool:
+        """Return whether the next step should be one of these, from the progress of the run and its best weights."""
+        if self.have_begun:
             self._possible &= slow < _SLOW
-        elif self._possible and n_iter >= _AFTER and gap > _FAR * self._tol and self._run.best.w.any():
-            self._begin()
-        return self._possible and self._offset.size > 0
+            return self._possible
+        return self._possible and n_iter >= _AFTER and gap > _FAR * self._tol and bool(w.any())
 
-    def step(self) -> bool:
-        """Take a step; return False, and take none, if the solution on the part does not reduce the objective."""
-        run = self._run
-        gap = run.best.objective + run.gain
-        residual = run.at.w + run.C * run.gradient
-        if 0.5 * float(residual @ residual) <= self._error and self._error > 0.2 * self._tol * run.unit:
-            self._update_offsets()
-            run.cut()
-            residual = run.at.w + run.C * run.gradient
-        step = self._solve(residual, max(_LEFT * gap, _LEFT_OF_TOL * self._tol * run.unit))
-        along = run.operator.matvec(step)
-        slope = float(run.at.w @ step + run.C * (run.coefficients @ along))
-        self._possible = slope < 0
-        if self._possible:
-            t = run.search(step, along, slope, run.width, start=run.at.scores + run.width * self._offset)
-            run.here = run.loss.at(run.at.scores + t * along)
-            run.move(step, t)
-            self._take_cut()
-        return self._possible
+    def end(self) -> None:
+        """Take no further steps."""
+        self._possible = False
 
-    def _begin(self) -> None:
-        """Choose random offsets and the first width at the best point."""
-        run = self._run
-        self._leverage = leverage(run.operator.operator.rows, run.loss.n_samples)
-        run.operator.count += 1.0
-        self._offset = np.random.default_rng(0).random(run.loss.n_samples) - 0.5
-        run.at, run.here = run.best, run.loss.at(run.best.scores)
-        run.width = max(run.width, 1e-3 * spread(run.at.scores))
-        wanted = _ERROR * self._tol * (run.base + run.best.objective) / run.C
+    def begin(self, operator: Operator) -> None:
+        """Compute the leverage of the rows, in one pass, and choose random offsets."""
+        n_samples = operator.shape[0]
+        self._leverage = leverage(operator.rows, n_samples)
+        self._offset = np.random.default_rng(0).random(n_samples) - 0.5
+
+    def first_width(self, here: Evaluation, scores: Array, width: float, objective: float) -> float:
+        """Return a width for which the smoothing error is in proportion to the tolerance and the objective."""
+        wanted = _ERROR * self._tol * objective / self._C
         for _ in range(12):
-            error = run.here.value(0.0) - self._cut()[0]
+            error = here.value(0.0) - self.cut(here.loss, here, scores, width)[0]
             factor = float(np.clip(wanted / max(error, 1e-300), 0.1, 10.0))
             if 0.8 < factor < 1.25:
                 break
-            run.width *= factor
-        self._take_cut()
-        run.cut()
+            width *= factor
+        return width
 
-    def _evaluate(self) -> Evaluation:
-        return self._run.loss.at(self._run.at.scores + self._run.width * self._offset)
+    def shifted(self, scores: Array, width: float) -> Array:
+        """Return the scores with their offsets, at which the loss is evaluated."""
+        return scores + width * self._offset
 
-    def _cut(self) -> tuple[float, Array]:
-        """Return the value of the cut at the current scores, and its coefficients."""
-        here = self._evaluate()
-        value, coefficients = here.minorant(self._run.width)
-        return value + float(coefficients @ (self._run.at.scores - here.scores)), coefficients
+    def cut(self, loss: BoundLoss, here: Evaluation, scores: Array, width: float) -> tuple[float, Array]:
+        """Return the value of the cut at the scores, and its coefficients; ``here`` has the loss without smoothing."""
+        at = loss.at(self.shifted(scores, width))
+        minorant, coefficients = at.minorant(width)
+        value = minorant + float(coefficients @ (scores - at.scores))
+        self._error = self._C * (here.value(0.0) - value)
+        return value, coefficients
 
-    def _take_cut(self) -> None:
-        run = self._run
-        value, run.coefficients = self._cut()
-        run.rise = value - run.origin.value
-        self._error = run.C * (run.here.value(0.0) - value)
+    def are_solved(self, residual: Array, unit: float) -> bool:
+        """Return whether the smoothed problem is solved up to its smoothing error, which is still too large."""
+        return 0.5 * float(residual @ residual) <= self._error and self._error > 0.2 * self._tol * unit
 
-    def _update_offsets(self) -> None:
-        """Set the offsets from the shares of the rows, and reduce the width if the smoothing error is too large."""
-        run = self._run
-        for rows, sign in ((run.loss.positive, -1.0), (run.loss.negative, 1.0)):
-            share = np.abs(run.coefficients[rows]) / run.loss.weight[rows]
+    def update_offsets(self, loss: BoundLoss, coefficients: Array, unit: float) -> float:
+        """Set the offsets from the shares of the rows; return the factor of the width, below 1 for a large error."""
+        for rows, sign in ((loss.positive, -1.0), (loss.negative, 1.0)):
+            share = np.abs(coefficients[rows]) / loss.weight[rows]
             self._offset[rows] = sign * (share / (share.max() or 1.0) - 0.5)
-        run.width *= float(np.clip(_AIM * self._tol * run.unit / self._error, _LEAST_FACTOR, 1.0))
-        self._take_cut()
+        return float(np.clip(_AIM * self._tol * unit / self._error, _LEAST_FACTOR, 1.0))
 
-    def _part(self) -> tuple[Index, BoundLoss]:
+    def _part(self, loss: BoundLoss, at: SmoothedPoint) -> tuple[Index, BoundLoss]:
         """Draw rows by their leverage and the change of their coefficients; return them, and the loss on them."""
-        run, loss = self._run, self._run.loss
-        scores = run.at.scores + run.width * self._offset
+        scores = self.shifted(at.scores, at.width)
         kept, copies = [], []
         for side in (loss.positive, loss.negative):
             rows = side[np.argsort(scores[side])]
-            s, coefficient = scores[rows], run.coefficients[rows] / loss.weight[rows]
+            s, coefficient = scores[rows], at.coefficients[rows] / loss.weight[rows]
             size = self._leverage[rows] / float(self._leverage.mean() or 1.0)
-            far = _REACH * run.width * np.sqrt(size)
+            far = _REACH * at.width * np.sqrt(size)
             change = np.abs(np.interp(s + far, s, coefficient) - np.interp(s - far, s, coefficient))
             change /= float(np.abs(coefficient).max()) or 1.0
             chance = inclusion_probabilities((change + _FLOOR) * size, max(_SHARE * rows.size, _LEAST))
@@ -220,27 +218,29 @@ class PartSteps:
             kept.append(rows[drawn])
             copies.append(weight * (loss.weight[rows].sum() / (weight @ loss.weight[kept[-1]])))
         every = np.concatenate(kept)
-        return every, loss.on_rows(every, np.concatenate(copies))
+        return every, loss.restrict(every, np.concatenate(copies))
 
-    def _solve(self, residual: Array, allowed: float) -> Array:
+    def step(self, operator: Operator, loss: BoundLoss, at: SmoothedPoint, gap: float, unit: float) -> Array:
         """Return the step to the minimiser on a part of the rows, by Newton's method.
 
-        ``residual`` is the gradient of the objective. A cut leaves half of its squared norm, at most ``allowed``.
+        ``gap`` is that of the run, and ``unit`` what its tolerance is relative to. Half of the squared norm of the
+        gradient of the objective is what a cut leaves.
         """
-        run, width = self._run, self._run.width
-        rows, loss = self._part()
-        part = as_operator(run.operator.rows(rows))
-        w, here = run.at.w, loss.at(run.at.scores[rows] + width * self._offset[rows])
-        linear = run.gradient - part.rmatvec(here.minorant(width)[1])
+        C, width, allowed = self._C, at.width, max(_LEFT * gap, _LEFT_OF_TOL * self._tol * unit)
+        rows, small = self._part(loss, at)
+        part = as_operator(operator.rows(rows))
+        w, here = at.w, small.at(at.scores[rows] + width * self._offset[rows])
+        linear = at.gradient - part.rmatvec(here.minorant(width)[1])
+        residual = w + C * at.gradient
         for _ in range(_INNER_ITERATIONS):
             if 0.5 * float(residual @ residual) <= allowed:
                 break
-            step = newton_direction(part, loss.local_curvature(here.scores, width), run.C, residual, False)
-            line = _Line(run.C, w + run.C * linear, step, part.matvec(step), here, width)
+            step = newton_direction(part, here.curvature(None, width), C, residual, False)
+            line = _Line(C, w + C * linear, step, part.matvec(step), here, width)
             t = find_zero(line.slope, float(residual @ step), rtol=0.1, largest=np.inf, max_evals=12)
             w, here = w + t * step, line.here
-            residual = w + run.C * (part.rmatvec(here.minorant(width)[1]) + linear)
-        return w - run.at.w
+            residual = w + C * (part.rmatvec(here.minorant(width)[1]) + linear)
+        return w - at.w
 
 
 class _Line:
@@ -266,9 +266,9 @@ _MIN_SIZE, _MAX_ROWS = 500_000, 250_000
 # The set is chosen when the gap, relative to the objective, is at most this: until then the scores change much.
 _NEAR = 20.0
 # Number of negatives in the set, relative to those up to the end of the window.
-_REACH = 3.0
+_SET_REACH = 3.0
 # Number of slow iterations in a row after which all rows are used again.
-_SLOW = 3
+_SET_SLOW = 3
 
 
 class WorkingSet:
@@ -280,64 +280,40 @@ class WorkingSet:
 
     Parameters
     ----------
-    run : CertifiedRun
-        The run.
+    operator : CountingOperator
+        The data.
+    loss : BoundLoss
+        The loss.
     binned : callable
         Function that returns a large loss on bins, and None for a small one.
     """
 
-    def __init__(self, run: CertifiedRun, binned: Callable[[BoundLoss], BoundLoss | None]) -> None:
-        self._run, self._binned = run, binned
-        self._whole: tuple[CountingOperator, BoundLoss, Iterate] | None = None
+    def __init__(
+        self, operator: CountingOperator, loss: BoundLoss, binned: Callable[[BoundLoss], BoundLoss | None]
+    ) -> None:
+        self._binned = binned
         self._possible = (
-            run.loss.n_samples <= _MAX_ROWS
-            and run.operator.shape[0] * run.operator.shape[1] >= _MIN_SIZE
-            and not run.returns_cuts
-            and run.loss.has_kinks
-            and isinstance(run.operator.operator, MatrixOperator | StandardizedOperator)
+            loss.n_samples <= _MAX_ROWS
+            and operator.shape[0] * operator.shape[1] >= _MIN_SIZE
+            and loss.has_kinks
+            and isinstance(operator.operator, MatrixOperator | StandardizedOperator)
         )
 
-    @property
-    def is_used(self) -> bool:
-        """Whether the run is on the working set."""
-        return self._whole is not None
-
-    def choose(self, gap: float) -> None:
-        """Continue the run on a working set, if there is a small one and the gap is small enough; only once."""
-        run = self._run
-        if not self._possible or gap > _NEAR or not run.at.w.any():
-            return
+    def choose(
+        self, operator: CountingOperator, here: Evaluation, gap: float
+    ) -> tuple[Index, CountingOperator, BoundLoss] | None:
+        """Return the rows, their data and the loss on them; None if they are many or the gap is large; only once."""
+        if not self._possible or gap > _NEAR:
+            return None
         self._possible = False
-        found = run.loss.working_set(run.at.scores, _REACH)
-        if found is None:
-            return
-        rows, loss = found
-        loss = self._binned(loss) or loss
-        share = rows.size / run.loss.n_samples
-        operator = CountingOperator(as_operator(run.operator.rows(rows)), share)
-        operator.count = run.operator.count + share
-        self._whole = run.operator, run.loss, run.best
-        best_scores, is_best = run.best.scores[rows], run.best is run.at
-        run.switch(operator, loss, run.at.w, run.at.scores[rows])
-        run.best = run.at if is_best else run.point(run.best.w, loss.at(best_scores))
-        run.known = self._whole[2]
-        run.take_minorant()
+        rows = here.active(_SET_REACH)
+        if rows is None:
+            return None
+        loss, share = here.loss.restrict(rows), rows.size / here.loss.n_samples
+        part = CountingOperator(as_operator(operator.rows(rows)), share)
+        part.count = operator.count + share
+        return rows, part, self._binned(loss) or loss
 
-    def leave_if_slow(self, slow: int) -> None:
-        """Continue the run on all rows if it makes little progress."""
-        if self.is_used and slow >= _SLOW:
-            self.leave()
-            self._run.take_minorant()
-            self._run.cut()
-
-    def leave(self) -> bool:
-        """Compute the objective of all rows at the best point; return whether the run was on the working set."""
-        if self._whole is None:
-            return False
-        run, (operator, loss, best) = self._run, self._whole
-        operator.count = run.operator.count
-        w = run.best.w
-        run.switch(operator, loss, w, operator.matvec(w) if w.any() else zero_scores(operator))
-        run.best = min(best, run.at, key=lambda point: point.objective)
-        run.known = self._whole = None
-        return True
+    def is_slow(self, slow: int) -> bool:
+        """Return whether a run on these rows makes so little progress that all rows should be used again."""
+        return slow >= _SET_SLOW

@@ -1,4 +1,4 @@
-"""Contract of a solver, line searches, and the loss at zero weights.
+"""Contract of a solver, line searches, Newton steps, and the loss at zero weights.
 
 For features of small scale, the possible decrease of the objective is small relative to the objective: zero weights
 already have a relative gap of 1e-3, and the decrease can be below the rounding error of the loss. Losses, objectives
@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.lapack import dposv
+from scipy.sparse.linalg import LinearOperator, cg
 
 from rocmax._support import Array
-from rocmax.losses.base import BoundLoss, Evaluation
+from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import Operator, absolute_sum, zero_scores
 from rocmax.penalties import Ball
 
@@ -50,7 +52,7 @@ Callback = Callable[[Progress], None]
 class Cuts(NamedTuple):
     """Lower bounds of a convex loss, ``R(w) >= offset[k] + gradient[k] @ w``, for a warm start of the next solve.
 
-    ``tables[k]`` are those of :meth:`~rocmax.losses.BoundLoss.tables` for this cut.
+    ``tables[k]`` are those of :class:`~rocmax.losses.Evaluation` for this cut.
     """
 
     gradient: Array
@@ -110,18 +112,6 @@ class Solver(Protocol):
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``, except for CuttingPlane."""
 
 
-# Optional methods of a loss that a solver may require: description, what is missing, and an alternative solver.
-_METHODS = {
-    "curvature": ("a loss with curvature", "does not implement it", "OCAS"),
-    "hessian_product": (
-        "a loss with Hessian products",
-        "does not implement them",
-        "SmoothedNewton or OCAS",
-    ),
-    "split": ("a difference of convex losses", "is not available as one", "LBFGS"),
-}
-
-
 def require(
     solver: str,
     loss: BoundLoss,
@@ -130,7 +120,9 @@ def require(
     *,
     convex: bool = False,
     smooth: bool = False,
-    method: str | None = None,
+    curvature: bool = False,
+    hessian_product: bool = False,
+    split: bool = False,
 ) -> None:
     """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative.
 
@@ -146,8 +138,8 @@ def require(
         Penalties that the solver supports.
     convex, smooth : bool, default=False
         Whether the loss must be convex or smooth.
-    method : {"curvature", "hessian_product", "split"}, default=None
-        Optional method of the loss that the solver calls.
+    curvature, hessian_product, split : bool, default=False
+        Whether the loss must implement the method.
     """
     name, constraint = type(loss).__name__, isinstance(penalty, Ball)
     problem = None
@@ -162,9 +154,12 @@ def require(
         )
     elif smooth and not loss.smooth:
         problem = f"a smooth loss; got {name}, which is not smooth; use SmoothedNewton"
-    elif method is not None and not loss.has(method):
-        needed, lack, other = _METHODS[method]
-        problem = f"{needed}; got {name}, which {lack}; use {other}"
+    elif curvature and not loss.has_curvature:
+        problem = f"a loss with curvature; got {name}, which does not implement it; use OCAS"
+    elif hessian_product and not loss.has_hessian_product:
+        problem = f"a loss with Hessian products; got {name}, which does not implement them; use SmoothedNewton or OCAS"
+    elif split and not loss.has_split:
+        problem = f"a difference of convex losses; got {name}, which is not available as one; use LBFGS"
     if problem is not None:
         raise ValueError(f"{solver} requires {problem}")
 
@@ -280,6 +275,43 @@ def find_zero(
     return t
 
 
+# Newton steps from sampled pairs of rows.
+
+
+# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
+_MAX_DENSE = 2000
+
+
+def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
+    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
+    if pairs.weight.size == 0:
+        return -gradient
+    d = gradient.size
+    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
+    weight = C * pairs.weight
+    if d > _MAX_DENSE:
+        system = LinearOperator(
+            (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
+        )
+        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
+        return value
+    root = np.sqrt(weight).astype(difference.dtype)
+    if sparse.issparse(difference):
+        difference = sparse.diags_array(root) @ difference
+        hessian = (difference.T @ difference).toarray().astype(np.float64)
+    else:
+        difference *= root[:, None]
+        hessian = (difference.T @ difference).astype(np.float64, copy=False)
+    # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
+    hessian.flat[:: d + 1] += 1.0 + (1e-3 * float(hessian.trace()) / d if is_sample else 0.0)
+    _, step, failed = dposv(hessian, -gradient)
+    if failed:
+        # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
+        step = -gradient / hessian.diagonal()
+    result: Array = step
+    return result
+
+
 # Loss at zero weights, the reference for losses and tolerances of certified solvers.
 
 
@@ -302,20 +334,24 @@ class Origin:
     loss : BoundLoss
         The loss.
 
+    Attributes
+    ----------
+    at : Evaluation
+        Bounds of the loss at zero weights.
     """
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
-        self._operator, self._at = operator, loss.at(zero_scores(operator))
+        self._operator, self.at = operator, loss.at(zero_scores(operator))
 
     @property
     def value(self) -> float:
         """The loss at zero weights."""
-        return self._at.value(0.0)
+        return self.at.value(0.0)
 
     @property
     def coefficients(self) -> Array:
         """Gradient of the loss in the scores; it is computed again for each use, because it is as large as the data."""
-        return self._at.minorant(0.0)[1]
+        return self.at.minorant(0.0)[1]
 
     @cached_property
     def slope(self) -> Array:

@@ -64,7 +64,7 @@ class CCCP(Parameters):
             inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)
         if loss.convex:
             return inner.solve(operator, loss, penalty, w0, callback)
-        require("CCCP", loss, penalty, (SquaredL2,), method="split")
+        require("CCCP", loss, penalty, (SquaredL2,), split=True)
         plus, minus = loss.split()
         counted = CountingOperator(operator)
         w = inner.solve(counted, plus, penalty).w if w0 is None else np.array(w0, dtype=np.float64)

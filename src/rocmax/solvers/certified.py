@@ -7,54 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg.lapack import dposv
-from scipy.sparse.linalg import LinearOperator, cg
 
-from rocmax._support import Array, Parameters
+from rocmax._support import Array, Index, Parameters
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.base import Callback, Cuts, Origin, Progress, Result, find_zero, finish, require, spread, valid_gap
+from rocmax.solvers.acceleration import PartSteps, SmoothedPoint, WorkingSet
+from rocmax.solvers.base import (
+    Callback,
+    Cuts,
+    Origin,
+    Progress,
+    Result,
+    find_zero,
+    finish,
+    newton_direction,
+    require,
+    spread,
+    valid_gap,
+)
 from rocmax.solvers.cutting_plane import Bundle
-
-# Newton steps from sampled pairs of rows.
-
-
-# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
-_MAX_DENSE = 2000
-
-
-def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
-    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
-    if pairs.weight.size == 0:
-        return -gradient
-    d = gradient.size
-    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
-    weight = C * pairs.weight
-    if d > _MAX_DENSE:
-        system = LinearOperator(
-            (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
-        )
-        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
-        return value
-    root = np.sqrt(weight).astype(difference.dtype)
-    if sparse.issparse(difference):
-        difference = sparse.diags_array(root) @ difference
-        hessian = (difference.T @ difference).toarray().astype(np.float64)
-    else:
-        difference *= root[:, None]
-        hessian = (difference.T @ difference).astype(np.float64, copy=False)
-    # A sample misses directions in which few rows vary; the ridge keeps steps along them short.
-    hessian.flat[:: d + 1] += 1.0 + (1e-3 * float(hessian.trace()) / d if is_sample else 0.0)
-    _, step, failed = dposv(hessian, -gradient)
-    if failed:
-        # Rounding error made the matrix indefinite, because the features differ too much in scale; use its diagonal.
-        step = -gradient / hessian.diagonal()
-    result: Array = step
-    return result
-
 
 # Shared state and steps of the certified solvers.
 
@@ -85,6 +57,12 @@ _NOTHING = 64 * float(np.finfo(np.float64).eps)
 _RENEWAL = 16
 # They are also computed again if the scores since the last time were larger than the present ones by this factor.
 _MOST_DRIFT = 50.0
+
+
+def thinned(here: Evaluation, size: int) -> tuple[Index, BoundLoss] | None:
+    """Return about ``size`` rows and the loss on them; None if there are few rows, or the loss has no such sample."""
+    found = here.sample(size)
+    return None if found is None else (found[0], here.loss.restrict(*found))
 
 
 # Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
@@ -130,17 +108,17 @@ class CertifiedRun:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
         wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
-        self.n_pairs = min(wanted, loss.count_pairs())
+        self.n_pairs = min(wanted, loss.n_positive * loss.n_negative)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
         self.zero = self.at = self.best = Iterate(np.zeros(n_features), zero_scores(operator), 0.0, 0.0)
-        self.here = loss.at(operator.matvec(w) if w.any() else self.at.scores)
+        self.here = loss.at(operator.matvec(w)) if w.any() else self.origin.at
         if w.any():
             self.at = self.point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
-        # Best point on all rows, if the run is on a part of them.
-        self.known: Iterate | None = None
+        # All rows, and the best point on them, if the run is on a working set.
+        self._whole: tuple[CountingOperator, BoundLoss, Iterate] | None = None
         self.gradient = np.empty(0)
         self._moves, self._drift, self._spread = 0, 0.0, 0.0
         # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
@@ -178,12 +156,8 @@ class CertifiedRun:
         max_iter: int,
         callback: Callback | None,
         step: Step,
-        use_all_rows: Callable[[], bool] = lambda: False,
     ) -> Result:
-        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached.
-
-        ``use_all_rows`` ends computations on a part of the rows, and returns False if there were none.
-        """
+        """Iterate until the gap is at most ``tol`` times :attr:`unit`, progress stalls, or ``max_iter`` is reached."""
         trace: list[Progress] = []
         smallest_gap, slow, unmoved = np.inf, 0, 0
         while True:
@@ -195,7 +169,8 @@ class CertifiedRun:
             smallest_gap = min(gap, smallest_gap)
             converged = self._has_converged(tol)
             ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
-            if ends and use_all_rows():
+            if ends and self.is_on_working_set:
+                self._use_all_rows()
                 gap, converged = self.best.objective + self.gain, self._has_converged(tol)
                 ends = converged or len(trace) + 1 >= max_iter
                 if not ends:
@@ -206,7 +181,7 @@ class CertifiedRun:
                 # The scores of the best point are sums of steps. Those of its weights give the objective to report.
                 self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
                 gap, converged = self.best.objective + self.gain, self._has_converged(tol)
-            best = self.base + (self.best if self.known is None else self.known).objective
+            best = self.base + (self.best if self._whole is None else self._whole[2]).objective
             trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
@@ -231,8 +206,8 @@ class CertifiedRun:
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
         while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
-            self.loss = self.loss.finer()
-            self.here = self.loss.at(self.at.scores)
+            self.here = self.here.refined()
+            self.loss = self.here.loss
             was_best = self.best is self.at
             self.at = self.point(self.at.w, self.here)
             self.best = self.at if was_best else self.best
@@ -244,10 +219,45 @@ class CertifiedRun:
         product = float(self.coefficients @ self.at.scores)
         # At zero weights, a cut can exceed the loss only by rounding error.
         offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
-        # Coefficients and tables both are from the last call of the loss.
-        self.bundle.add(self.gradient, offset, self.loss.tables())
+        self.bundle.add(self.gradient, offset, self.here.tables)
 
-    def switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
+    @property
+    def is_on_working_set(self) -> bool:
+        """Whether the run is on a part of the rows, the working set."""
+        return self._whole is not None
+
+    def use_working_set(self, working_set: WorkingSet, gap: float) -> None:
+        """Continue on the rows that determine the loss, if they are few and the gap is small enough; only once."""
+        if self.is_on_working_set or not self.at.w.any():
+            return
+        small = working_set.choose(self.operator, self.here, gap)
+        if small is None:
+            return
+        rows, operator, loss = small
+        best = self.best
+        self._whole = self.operator, self.loss, best
+        is_best = best is self.at
+        self._switch(operator, loss, self.at.w, self.at.scores[rows])
+        self.best = self.at if is_best else self.point(best.w, loss.at(best.scores[rows]))
+        self.take_minorant()
+
+    def leave_working_set(self) -> None:
+        """Continue on all rows."""
+        self._use_all_rows()
+        self.take_minorant()
+        self.cut()
+
+    def _use_all_rows(self) -> None:
+        """Compute the objective of all rows at the best point."""
+        assert self._whole is not None
+        operator, loss, best = self._whole
+        operator.count = self.operator.count
+        w = self.best.w
+        self._switch(operator, loss, w, operator.matvec(w) if w.any() else zero_scores(operator))
+        self.best = min(best, self.at, key=lambda point: point.objective)
+        self._whole = None
+
+    def _switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
         """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
         self.operator, self.loss, self._left = operator, loss, None
         self.zero = replace(self.zero, scores=zero_scores(operator))
@@ -277,9 +287,9 @@ class CertifiedRun:
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = self.here.thinned(min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
+        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
         pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
-        is_sample = self.n_pairs < self.loss.count_pairs()
+        is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
         step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
@@ -288,8 +298,8 @@ class CertifiedRun:
             if thin is not None and (rough or not self.loss.exact):
                 t = self._rough_search(*thin, step, along, slope)
             else:
-                t = self.search(step, along, slope, self.width)
-            self.move(step, t)
+                t = self._search(step, along, slope, self.width)
+            self._move(step, t)
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
@@ -329,6 +339,42 @@ class CertifiedRun:
         else:
             self.width = max(self.width, _SOFT * spread(self.at.scores))
 
+    def part_step(self, parts: PartSteps) -> bool:
+        """Take a step to the solution on a part of the rows; return False, and take none, if the objective rises."""
+        if not parts.have_begun:
+            self._begin_parts(parts)
+        gap = self.best.objective + self.gain
+        if parts.are_solved(self.at.w + self.C * self.gradient, self.unit):
+            self.width *= parts.update_offsets(self.loss, self.coefficients, self.unit)
+            self._take_cut_of(parts)
+            self.cut()
+        here = SmoothedPoint(self.at.w, self.at.scores, self.coefficients, self.gradient, self.width)
+        step = parts.step(self.operator, self.loss, here, gap, self.unit)
+        along = self.operator.matvec(step)
+        slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
+        if not slope < 0:
+            parts.end()
+            return False
+        t = self._search(step, along, slope, self.width, start=parts.shifted(self.at.scores, self.width))
+        self.here = self.loss.at(self.at.scores + t * along)
+        self._move(step, t)
+        self._take_cut_of(parts)
+        return True
+
+    def _begin_parts(self, parts: PartSteps) -> None:
+        """Choose offsets of the scores and the first width at the best point."""
+        parts.begin(self.operator.operator)
+        self.operator.count += 1.0
+        self.at, self.here = self.best, self.loss.at(self.best.scores)
+        width = max(self.width, 1e-3 * spread(self.at.scores))
+        self.width = parts.first_width(self.here, self.at.scores, width, self.base + self.best.objective)
+        self._take_cut_of(parts)
+        self.cut()
+
+    def _take_cut_of(self, parts: PartSteps) -> None:
+        value, self.coefficients = parts.cut(self.loss, self.here, self.at.scores, self.width)
+        self.rise = value - self.origin.value
+
     def cutting_plane_step(self) -> None:
         """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
         self._left = self.at, self.here, self.gradient, self.coefficients
@@ -339,25 +385,25 @@ class CertifiedRun:
         slope = float(self.at.w @ step + self.C * (coefficients @ along))
         start, t = self.at, 0.0
         if slope < 0:
-            t = self.search(step, along, slope, 0.0, largest=1.0, max_evals=25)
-            self.move(step, t)
+            t = self._search(step, along, slope, 0.0, largest=1.0, max_evals=25)
+            self._move(step, t)
         self.at = start
         t += 0.1 * (1.0 - t)
         self.here = self.loss.at(start.scores + t * along)
-        self.move(step, t)
+        self._move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self, thin: tuple[NDArray[np.intp], BoundLoss] | None, count: int) -> Pairs:
+    def _pairs(self, thin: tuple[Index, BoundLoss] | None, count: int) -> Pairs:
         if thin is None and not self.at.w.any():
             # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
-            thin = self.here.thinned(_ROWS_AT_ZERO * count)
+            thin = thinned(self.here, _ROWS_AT_ZERO * count)
         if thin is None:
             return self.here.curvature(count, self.width)
         rows, small = thin
         pairs = small.curvature(self.at.scores[rows], count, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
 
-    def _rough_search(self, rows: NDArray[np.intp], small: BoundLoss, step: Array, along: Array, slope: float) -> float:
+    def _rough_search(self, rows: Index, small: BoundLoss, step: Array, along: Array, slope: float) -> float:
         """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
         linear, quadratic = float(self.at.w @ step), float(step @ step)
         self.here = self.loss.at(self.at.scores + along)
@@ -384,7 +430,7 @@ class CertifiedRun:
         self.here = self.loss.at(self.at.scores + along)
         return t
 
-    def search(
+    def _search(
         self,
         step: Array,
         along: Array,
@@ -405,7 +451,7 @@ class CertifiedRun:
 
         return find_zero(slope_at, slope, rtol=0.1, largest=largest, max_evals=max_evals)
 
-    def move(self, step: Array, t: float) -> None:
+    def _move(self, step: Array, t: float) -> None:
         """Take a step to the point whose loss is :attr:`here`."""
         w = self.at.w + t * step
         self._moves += 1

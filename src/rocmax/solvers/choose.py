@@ -54,7 +54,7 @@ def choose_solver(
     if isinstance(penalty, Ball):
         return ProximalBundle(tol, max_iter)
     if not loss.convex:
-        return CCCP(tol, max_iter, max_iter) if loss.has("split") else LBFGS(tol, max_iter)
-    if loss.smooth and loss.has("hessian_product"):
+        return CCCP(tol, max_iter, max_iter) if loss.has_split else LBFGS(tol, max_iter)
+    if loss.smooth and loss.has_hessian_product:
         return TruncatedNewton(tol, max_iter)
-    return SmoothedNewton(tol, max_iter) if loss.has("curvature") else OCAS(tol, max_iter)
+    return SmoothedNewton(tol, max_iter) if loss.has_curvature else OCAS(tol, max_iter)

@@ -13,7 +13,7 @@ from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
 from rocmax.solvers.acceleration import PartSteps, WorkingSet
 from rocmax.solvers.base import Callback, Cuts, Result, require
-from rocmax.solvers.certified import CertifiedRun
+from rocmax.solvers.certified import CertifiedRun, thinned
 
 # Number of iterations that reduce the gap by less than a tenth, after which cutting-plane and Newton steps alternate.
 _SLOW = 3
@@ -88,7 +88,7 @@ class SmoothedNewton(Parameters):
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
-        require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, method="curvature")
+        require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, curvature=True)
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:
             return self._iterate(operator, loss, penalty.C, w0, callback)[0]
@@ -123,22 +123,25 @@ class SmoothedNewton(Parameters):
         if self.cuts is not None or width is not None:
             run.settle(0.3 * self.tol if width is None else _SETTLED, width or 0.0)
 
-        part, working_set = PartSteps(run, self.tol), WorkingSet(run, self._binned)
-        if width is not None and not is_start:
-            working_set.choose(0.0)
+        parts = PartSteps(run.operator, loss, C, self.tol)
+        # A run that returns its cuts uses all rows, and so does a start, see above.
+        working_set = WorkingSet(run.operator, loss, self._binned) if self.cuts is None and not is_start else None
+        if working_set is not None and width is not None:
+            run.use_working_set(working_set, 0.0)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
-            if not is_start:
-                working_set.choose(gap)
-            working_set.leave_if_slow(slow)
-            if not working_set.is_used and part.wanted(n_iter, slow, gap) and part.step():
+            if working_set is not None:
+                run.use_working_set(working_set, gap)
+                if run.is_on_working_set and working_set.is_slow(slow):
+                    run.leave_working_set()
+            if not run.is_on_working_set and parts.wanted(n_iter, slow, gap, run.best.w) and run.part_step(parts):
                 return
             if slow >= _SLOW and n_iter % 2:
                 run.cutting_plane_step()
             else:
                 run.newton_step(0.3 * self.tol, rough=n_iter <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP)
 
-        result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step, working_set.leave)
+        result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
         return result, _Start(result.w, 0.0) if result.w.any() else _Start(run.at.w, run.width)
 
     def _binned(self, loss: BoundLoss) -> BoundLoss | None:
@@ -149,7 +152,7 @@ class SmoothedNewton(Parameters):
 
     def _subsample_solution(self, operator: Operator, loss: BoundLoss, C: float) -> _Start | None:
         """Return the approximate solution on a part of the rows, a start close to the solution on all rows."""
-        thin = loss.at(np.zeros(loss.n_samples)).thinned(int(_SUBSAMPLE * loss.n_samples))
+        thin = thinned(loss.at(np.zeros(loss.n_samples)), int(_SUBSAMPLE * loss.n_samples))
         if thin is None:
             return None
         rows, small = thin

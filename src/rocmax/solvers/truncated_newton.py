@@ -44,7 +44,7 @@ class TruncatedNewton(Parameters):
         callback: Callback | None = None,
     ) -> Result:
         """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``."""
-        require("TruncatedNewton", loss, penalty, (SquaredL2,), convex=True, smooth=True, method="hessian_product")
+        require("TruncatedNewton", loss, penalty, (SquaredL2,), convex=True, smooth=True, hessian_product=True)
         op, C = CountingOperator(operator), penalty.C
         origin = Origin(op, loss)
         w, scores, rise, coefficients = np.zeros(op.shape[1]), np.zeros(op.shape[0]), 0.0, origin.coefficients
