@@ -294,7 +294,7 @@ def test_repeated_rows_share_a_feature():
 
 
 def test_rotation_of_centred_data_in_single_precision():
-    # Centred rows have one dimension less than their number.
+    # Centered rows have one dimension less than their number.
     for seed in range(10):
         X, _ = wide(seed, n=40, d=120)
         X = (X - X.mean(0)).astype(np.float32)

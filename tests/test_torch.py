@@ -413,14 +413,14 @@ def test_a_network_learns(loss):
     rows = torch.randn(600, 4)
     label = (rows[:, 0] * rows[:, 1] > 0.8).float()
     net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
-    optimiser = torch.optim.Adam([*net.parameters(), *loss.parameters()], lr=0.02)
+    optimizer = torch.optim.Adam([*net.parameters(), *loss.parameters()], lr=0.02)
     judge = copy.deepcopy(loss).eval()
     start = judge(net(rows), label).item()
     for step in range(200):
         part = torch.arange(600) % 4 == step % 4
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(net(rows[part]), label[part]).backward()
-        optimiser.step()
+        optimizer.step()
     assert judge(net(rows), label).item() < 0.5 * start
 
 

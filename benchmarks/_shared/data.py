@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Dataset(NamedTuple):
-    """Standardised features in double precision, and labels 0/1."""
+    """Standardized features in double precision, and labels 0/1."""
 
     name: str
     X: np.ndarray
@@ -39,7 +39,7 @@ def load_real(name: str) -> Dataset | None:
         else:
             parts = (z["data"], z["indices"], z["indptr"])
             X = sparse.csr_array(parts, shape=tuple(z["shape"])).toarray().astype(np.float64)
-    return Dataset(name, standardise(X), y)
+    return Dataset(name, standardize(X), y)
 
 
 def synthetic(n_rows: int, n_features: int, positives: float = 0.09, seed: int = 0) -> Dataset:
@@ -49,11 +49,11 @@ def synthetic(n_rows: int, n_features: int, positives: float = 0.09, seed: int =
     direction = rng.standard_normal(n_features)
     signal = X @ (direction / np.linalg.norm(direction)) + 0.5 * rng.standard_normal(n_rows)
     y = (signal > np.quantile(signal, 1 - positives)).astype(np.int64)
-    return Dataset(f"synthetic {n_rows:.0e}".replace("e+0", "e"), standardise(X), y)
+    return Dataset(f"synthetic {n_rows:.0e}".replace("e+0", "e"), standardize(X), y)
 
 
-def standardise(X: np.ndarray) -> np.ndarray:
-    """Centre and scale the columns in place by their population deviation; a constant column is divided by 1."""
+def standardize(X: np.ndarray) -> np.ndarray:
+    """Center and scale the columns in place by their population deviation; a constant column is divided by 1."""
     X -= X.mean(axis=0)
     deviation = X.std(axis=0)
     # Centring leaves rounding dust in a constant column, not an exact zero.

@@ -57,14 +57,14 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def split(name: str, seed: int, rows: int) -> Rows:
-    """Return standardised training and test rows, two thirds and one third of at most ``rows``."""
+    """Return standardized training and test rows, two thirds and one third of at most ``rows``."""
     X, y = load(name)
     if y.size > rows:
         X, _, y, _ = train_test_split(X, y, train_size=rows, stratify=y, random_state=seed)
-    return standardised(X, y, seed, 2 / 3, None)
+    return standardized(X, y, seed, 2 / 3, None)
 
 
-def standardised(X: np.ndarray, y: np.ndarray, seed: int, train: float, test: int | None) -> Rows:
+def standardized(X: np.ndarray, y: np.ndarray, seed: int, train: float, test: int | None) -> Rows:
     """Split the rows and scale both parts by the training part."""
     X, X_test, y, y_test = train_test_split(X, y, train_size=train, test_size=test, stratify=y, random_state=seed)
     scaler = StandardScaler().fit(X)
@@ -72,10 +72,10 @@ def standardised(X: np.ndarray, y: np.ndarray, seed: int, train: float, test: in
 
 
 def large_test(name: str, seed: int, rows: int) -> Rows:
-    """Return at most ``rows`` standardised training rows, and at most twice as many test rows."""
+    """Return at most ``rows`` standardized training rows, and at most twice as many test rows."""
     X, y = load(name)
     train = min(rows, y.size * 2 // 3)
-    return standardised(X, y, seed, train, min(2 * rows, y.size - train))
+    return standardized(X, y, seed, train, min(2 * rows, y.size - train))
 
 
 def load_or_say(name: str, said: set[str] = set()) -> bool:  # noqa: B006 - remembers what it has said

@@ -44,7 +44,7 @@ class Case(NamedTuple):
         return float(norm.sf(norm.isf(fpr) - self.shift))
 
     def area(self) -> float:
-        """Return the normalised area of the region under the curve of the population."""
+        """Return the normalized area of the region under the curve of the population."""
         total = quad(lambda f: self.tpr(f) - self.min_tpr, self.entry(), self.max_fpr)[0]
         return total / self.max_fpr / (1 - self.min_tpr)
 

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks._shared.data import data_directory, load_real, standardise
+from benchmarks._shared.data import data_directory, load_real, standardize
 from benchmarks._shared.results import RESULTS, markdown, publish
 from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer, partial_auc_score
@@ -59,7 +59,7 @@ class Job(NamedTuple):
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return standardised rows, at random if there are too many; letter is Q, covtype class 5 against the rest."""
+    """Return standardized rows, at random if there are too many; letter is Q, covtype class 5 against the rest."""
     if name not in POSITIVE:
         data = load_real(name)
         if data is None:
@@ -70,7 +70,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray] | None:
         if not path.exists():
             return None
         with np.load(path) as z:
-            X, y = standardise(z["X"].astype(np.float64)), (z["label"] == POSITIVE[name]).astype(np.int64)
+            X, y = standardize(z["X"].astype(np.float64)), (z["label"] == POSITIVE[name]).astype(np.int64)
     rows = np.random.default_rng(0).permutation(y.size)[: MAX_ROWS.get(name)]
     return X[rows], y[rows]
 
@@ -202,7 +202,7 @@ def table4(fit: bool) -> tuple[str, float]:
     header = ("set", "method", "solver", "splits", "here (± s.e.)", "paper", "chosen C", "s per split")
     text = (
         "## Narasimhan and Agarwal (2017), Table 4\n\nTest partial AUC [0.02, 0.05], mean and standard error over "
-        f"the splits of two thirds, standardised rows; {rows_text()}. letter: Q, covtype: class 5 against the rest "
+        f"the splits of two thirds, standardized rows; {rows_text()}. letter: Q, covtype: class 5 against the rest "
         "(the paper does not name its classes). `C` from 1e-5 to 1e4 (dc: from 1e-2; tight on a9a and covtype: to "
         f"1e3). Algorithm 1: eps = {EPS:g}, at most {MAX_ITER} iterations. Exact: the certified minimum to a relative "
         "gap of 1e-3. All methods of the table: `table4.md`."

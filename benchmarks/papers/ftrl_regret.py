@@ -125,7 +125,7 @@ def report() -> None:
     ends = [f"T = {batch * SIZE:,}" for batch in (FIRST, 10, 20, N_BATCHES)]
     text = (
         f"`FollowTheLeaderClassifier(eta={ETA:g}, radius={RADIUS:g})` on batches of {SIZE} rows in random order; "
-        f"standardised features; partial AUC on [0, 0.1], k the share of the positives. Mean regret over the runs, and "
+        f"standardized features; partial AUC on [0, 0.1], k the share of the positives. Mean regret over the runs, and "
         f"the slope of log(regret) in log(T) from batch {FIRST} on, with its standard deviation over the runs, next to "
         f"that of the bound. The certified error of the regret is at most "
         f"{max(c['error'] for c in cells):.4f}. CPU time of all streams: {sum(c['seconds'] for c in cells):.0f} s."

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks._shared.data import data_directory, load_real, standardise
+from benchmarks._shared.data import data_directory, load_real, standardize
 from benchmarks._shared.kept import running_time
 from benchmarks._shared.results import RESULTS, cpu_time, markdown, publish
 from rocmax import ROCSVC, AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
@@ -104,7 +104,7 @@ class Cache:
 
 
 def ten_fold(name: str, make: Callable[..., ClassifierMixin], parameters: dict[str, Any], seed: int = 0) -> list[float]:
-    """Return the AUC of each fold; features are standardised on the training rows."""
+    """Return the AUC of each fold; features are standardized on the training rows."""
     X, y, _ = raw(name)
     found = []
     for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
@@ -202,7 +202,7 @@ def split_score(name: str, method: str, seed: int) -> float:
     """Return the test partial AUC on one random split."""
     if name == "letter":
         X, _, label = raw(name)
-        X, y = standardise(X), (label == 17).astype(np.int64)
+        X, y = standardize(X), (label == 17).astype(np.int64)
     else:
         _, X, y = load_real(name)
     train, test = train_test_split(np.arange(y.size), train_size=0.7, stratify=y, random_state=seed)
@@ -271,7 +271,7 @@ def speed() -> str:
     rows = []
     for share in (0.5, 0.1):
         X, y = make_classification(5000, 20, n_informative=10, weights=[1 - share], random_state=0)
-        X = standardise(X)
+        X = standardize(X)
         rare = min(int(y.sum()), int((1 - y).sum()))
         for C in (1.0, 10.0, 100.0):
             with threadpool_limits(1):

@@ -263,7 +263,7 @@ def main() -> None:
     draw_curves(found)
     draw_sizes(found)
     text = (
-        f"Mean ± standard deviation over {N_SPLITS} splits of 70 %; standardised features; {MAX_ROWS:,} rows at "
+        f"Mean ± standard deviation over {N_SPLITS} splits of 70 %; standardized features; {MAX_ROWS:,} rows at "
         "random; letter: Q, covtype: class 5 against the rest. A tenth of the training rows chooses the "
         f"step length ({', '.join(f'{rate:g}' for rate in RATES)}, by {TUNING_PASSES} passes), the first step of "
         f"projected subgradient ({', '.join(f'{share:g}' for share in SHARES)} times the radius, which is the norm of "

@@ -1,10 +1,10 @@
 """Accuracy next to AUC, and the toy problem, after Rakotomamonjy (2004): Table 3 and Figures 2 to 5.
 
 ``table3``: ten-fold accuracy of the model with the best AUC, for the parameters found by ``benchmarks.papers.kernels``.
-``figure2``: the toy problem, AUC and accuracy by the number of neighbours m and the margin rho. ``figures34``: the same
+``figure2``: the toy problem, AUC and accuracy by the number of neighbors m and the margin rho. ``figures34``: the same
 by C and sigma for several shares of positives. The toy problem has two relevant features of ten and four normal
 distributions after Weston et al. (2001); the paper does not print their means, and the ones used here were not checked
-against that text. ``figure5``: best ten-fold AUC and accuracy over C and sigma by the number of neighbours m; the paper
+against that text. ``figure5``: best ten-fold AUC and accuracy over C and sigma by the number of neighbors m; the paper
 names one of its two sets, wdbc, which its tables call wpbc. Finished parts are kept in ``rocsvm.jsonl``.
 """
 
@@ -38,14 +38,14 @@ PUBLISHED3 = {
 }
 METHODS = ("ROC-SVM, m=10", "2-norm SVM", "RankBoost", "AUC tree")
 N_TRIALS, N_TEST, SIGMA = 20, 1000, 3.0
-NEIGHBOURS, MARGINS = (1, 5, 10, 50, 100), (0.01, 0.1, 1.0)
+NEIGHBORS, MARGINS = (1, 5, 10, 50, 100), (0.01, 0.1, 1.0)
 SHARES, CS, SIGMAS = (0.1, 0.3, 0.5), (1e-3, 1e-1, 10.0, 1000.0), (0.3, 1.0, 3.0, 10.0)
 SETS5, NEIGHBOURS5 = ("wdbc", "wpbc" + WITH_TIME, "ionosphere"), (1, 5, 10, 20, 50)
 POINTS = [(C, SIGMA) for C in CS] + [(10.0, sigma) for sigma in SIGMAS if sigma != SIGMA]
 
 
 def measures(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[float]:
-    """Return AUC and accuracy in per cent of a model fitted on standardised rows, and 1 if it missed its tolerance."""
+    """Return AUC and accuracy in per cent of a model fitted on standardized rows, and 1 if it missed its tolerance."""
     scaler = StandardScaler().fit(X)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -150,7 +150,7 @@ def table3_section(found: dict[Any, Any]) -> str:
 
 def toy_section(found: dict[Any, Any]) -> str:
     rows = []
-    for m in NEIGHBOURS:
+    for m in NEIGHBORS:
         runs = [found["figure2", m, margin] for margin in MARGINS]
         rows.append((str(m), *(spread(r, 0) for r in runs), *(spread(r, 1) for r in runs)))
     header = ("m", *(f"AUC, rho {rho:g}" for rho in MARGINS), *(f"accuracy, rho {rho:g}" for rho in MARGINS))
@@ -214,9 +214,9 @@ def draw(found: dict[Any, Any]) -> None:
     figure = Figure(figsize=(10, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     for column, name, style in ((0, "AUC", "-"), (1, "accuracy", ":")):
-        means = [np.mean(found["figure2", m, 0.01], axis=0)[column] for m in NEIGHBOURS]
-        left.plot(NEIGHBOURS, means, style, marker="o", label=name)
-    left.set(xscale="log", xlabel="neighbours m", ylabel="per cent", title="ROC-SVM, rho = 0.01")
+        means = [np.mean(found["figure2", m, 0.01], axis=0)[column] for m in NEIGHBORS]
+        left.plot(NEIGHBORS, means, style, marker="o", label=name)
+    left.set(xscale="log", xlabel="neighbors m", ylabel="per cent", title="ROC-SVM, rho = 0.01")
     for method, style in (("2-norm SVM", "-"), ("ROC-SVM", ":")):
         for share, color in zip(SHARES, ("C0", "C1", "C2"), strict=True):
             runs = np.array(found["figures34", method, share])[: len(CS), :, 0]
@@ -238,14 +238,14 @@ def draw_neighbours(found: dict[Any, Any]) -> None:
         for name in (name for name in SETS5 if ("figure5", name, NEIGHBOURS5[0]) in found):
             means = [best_point(found["figure5", name, m], column).mean() for m in NEIGHBOURS5]
             axes.plot(NEIGHBOURS5, means, marker="o", label=name)
-        axes.set(xlabel="neighbours m", ylabel=f"best {label}, per cent", xticks=NEIGHBOURS5)
+        axes.set(xlabel="neighbors m", ylabel=f"best {label}, per cent", xticks=NEIGHBOURS5)
     axes.legend(fontsize=8)
     figure.savefig(RESULTS / "rocsvm_neighbours.png", dpi=100)
 
 
 def main() -> None:
     jobs: list[tuple[Any, ...]] = [("table3", name, method) for name in PUBLISHED3 for method in METHODS]
-    jobs += [("figure2", m, margin) for m in NEIGHBOURS for margin in MARGINS]
+    jobs += [("figure2", m, margin) for m in NEIGHBORS for margin in MARGINS]
     jobs += [("figures34", method, share) for method in ("2-norm SVM", "ROC-SVM") for share in SHARES]
     jobs += [("figure5", name, m) for name in SETS5 for m in NEIGHBOURS5]
     with threadpool_limits(1):

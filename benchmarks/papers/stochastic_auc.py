@@ -279,7 +279,7 @@ def report() -> None:
     linear = {name: dict(zip(METHODS, figures, strict=True)) for name, figures in LINEAR.items()}
     note = (
         "Mean and standard deviation over the runs. **within**: at most 0.3 below the published figure for PSAM and "
-        "BAM, 0.5 for NPSAM, 1.0 for the others. Dense sets are standardised (spambase: and its rows scaled to length "
+        "BAM, 0.5 for NPSAM, 1.0 for the others. Dense sets are standardized (spambase: and its rows scaled to length "
         "one), text has rows of length one. a9a, connect-4, covtype, spambase, farm-ads and news20 are split at "
         "random, and the paper's split is not known; cod-rna is trained on the 59,535 rows of its training file and "
         "tested on the 271,617 of its test file, as the paper's own test file is not available. **s, CPU**: time of "
@@ -292,13 +292,13 @@ def report() -> None:
         "figures of PSAM on ijcnn1 and of all methods on spambase depend on the test rows. First, `t0=16` for PSAM "
         "on dense sets: with `t0` left to cross-validation, ijcnn1 gave 91.92 (two runs). Second, the paper's grid of "
         "alpha, 1e-10 to 1e-7: with 1e-8 to 1e-2, cross-validation chose 1e-2 on ijcnn1, which gave 91.86. Third, rows "
-        "of length one on spambase: standardised only, PSAM gave 96.74 and BAM 96.78. CBR keeps the diagonal of its "
+        "of length one on spambase: standardized only, PSAM gave 96.74 and BAM 96.78. CBR keeps the diagonal of its "
         "covariance on a9a, connect-4, mnist and text."
     )
     minutes = sum(cell["seconds"] for cell in read()) / 60
     publish(
         "stochastic_auc",
-        "Stochastic AUC maximisation next to published figures",
+        "Stochastic AUC maximization next to published figures",
         [
             f"Running time of the fits with the chosen parameters, one thread, without the tuning and the embeddings: "
             f"{minutes:.1f} minutes of CPU.",

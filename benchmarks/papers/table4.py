@@ -105,7 +105,7 @@ def main() -> None:
         "(141,691, 488,565, 581,012). pAUCBoost and the greedy heuristic are trained on at most "
         f"{published_rivals.TRAIN_ROWS:,} of the training rows. The paper does not name its positive classes: Q on "
         "letter gives its figure for SVM-AUC; class 5 on covtype, chosen by a trial on few rows, does not. Features "
-        "are standardised on all rows.\n\nParameters of Appendix B.2: `C` from 1e-5 to 1e4 for SVM-pAUC (to 1e3 on a9a "
+        "are standardized on all rows.\n\nParameters of Appendix B.2: `C` from 1e-5 to 1e4 for SVM-pAUC (to 1e3 on a9a "
         "and covtype) and SVM-AUC, from 1e-2 to 1e4 for dc, chosen on a third of the training rows without a refit; "
         "eps = 1e-4; 100 rounds of pAUCBoost on letter, 25 on the others; 100 intervals of the greedy heuristic. "
         f"Algorithm 1 stops after {algorithm1.MAX_ITER} iterations at the latest (the paper states no limit). The "

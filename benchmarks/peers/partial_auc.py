@@ -1,7 +1,7 @@
 """Test partial AUC of the default fit, next to the papers' methods and to baselines, all tuned on training rows.
 
 One cell is a data set, a seed and a window. Two thirds of the rows, at most ``--rows``, are for training; the other
-rows, at most twice ``--rows``, are for the test. Features are standardised on the training rows.
+rows, at most twice ``--rows``, are for the test. Features are standardized on the training rows.
 
 The default and the baselines choose ``C`` on the same five stratified folds. The tight and structural losses and CCCP
 are run in three forms: "exact", the certified solver, with ``C`` chosen on these folds; "Algorithm 1" as published,
@@ -205,7 +205,7 @@ def column(cells: list[dict[str, Any]], form: str) -> np.ndarray:
 
 
 def best_form(cells: list[dict[str, Any]], method: str, window: Window) -> str:
-    """Return the form with the largest mean test score; a choice by test rows, which favours the method."""
+    """Return the form with the largest mean test score; a choice by test rows, which favors the method."""
     return max(forms(method, window), key=lambda form: column(cells, form).mean())
 
 
@@ -300,12 +300,12 @@ def report() -> None:
     most = max(c["rows"] for c in cells)
     protocol = (
         f"{SEEDS} random splits: two thirds of the rows, at most {most}, for training, and the others, at most twice "
-        "as many, for the test; features standardised. Auto is `PartialAUCClassifierCV`. Auto, the baselines and the "
+        "as many, for the test; features standardized. Auto is `PartialAUCClassifierCV`. Auto, the baselines and the "
         "exact fits choose `C` on the same five folds of the training rows; the exact fits, by the certified solver, "
         "have at most 40 iterations (CCCP: 10). Algorithm 1 of Narasimhan and Agarwal: eps = "
         "1e-4, at most 100 iterations, `C` from 1e-5 (CCCP: 1e-2) to 1e4 in steps of 10, chosen on a third of the "
         "training rows. The fitted model of this `C` is kept, or refitted to all training rows. Of the exact fit and "
-        "these two, the one with the largest mean test score counts as the rival, which favours the rival, because it "
+        "these two, the one with the largest mean test score counts as the rival, which favors the rival, because it "
         "is chosen by test rows. For windows that start at 0 the loss of CCCP is the tight loss. "
         "These splits are not a clean test of auto: its rules were first chosen on other splits, but an earlier "
         "version was run on these, and the rules were changed after its results, above all on abalone. "

@@ -1,7 +1,7 @@
 """Test partial AUC above a true-positive rate: the default fit, the papers' methods and baselines.
 
 The protocol is that of :mod:`benchmarks.peers.partial_auc`: two thirds of the rows, at most ``--rows``, are for
-training, the others, at most twice ``--rows``, for the test, and features are standardised on the training rows. The
+training, the others, at most twice ``--rows``, for the test, and features are standardized on the training rows. The
 default, the baselines and the exact fits of the convex losses choose ``C`` on the same five stratified folds. The
 convex losses are also fitted by Algorithm 1 of Narasimhan and Agarwal, with ``C`` chosen on a third of the training
 rows. The windows are TPR >= 0.9, and the corner TPR >= 0.5, FPR <= 0.1.
@@ -237,7 +237,7 @@ def report(found: Found, rows: int, seconds: float) -> None:
     """Write the page from the sets that are complete."""
     protocol = (
         f"{len(SEEDS)} random splits: two thirds of the rows, at most {rows}, for training, and the others, at most "
-        "twice as many, for the test; features standardised. Auto is `PartialAUCClassifierCV`. Auto, the baselines and "
+        "twice as many, for the test; features standardized. Auto is `PartialAUCClassifierCV`. Auto, the baselines and "
         "the exact fits of the convex losses (at most 40 iterations) choose `C` on the same five folds of the training "
         "rows: logistic regression from 0.01 to 10 in steps of 10, the full AUC and the exact fits from 1 and 100. "
         "Algorithm 1 of Narasimhan and Agarwal: eps = 1e-4, at most 100 iterations, `C` from 1e-5 to 1e4 in steps of "

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
-from benchmarks._shared.data import standardise, synthetic
+from benchmarks._shared.data import standardize, synthetic
 from benchmarks._shared.kept import kept, running_time
 from benchmarks._shared.results import cpu_time, interleaved, markdown, publish
 from benchmarks._shared.tables import load, load_or_say
@@ -49,9 +49,9 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
         return synthetic(20_000, 50)[1:]
     if name.startswith("cross-validation"):
         X, y = make_classification(20_000, 50, n_informative=15, weights=[0.9], class_sep=0.7, random_state=0)
-        return standardise(X), y
+        return standardize(X), y
     X, y = load(name)
-    return standardise(X), y
+    return standardize(X), y
 
 
 def estimators(name: str, window: tuple[float, float]) -> tuple[Any, Any]:
@@ -113,7 +113,7 @@ def main() -> None:
         "CPU time of the default linear fit, next to logistic regression",
         [
             running_time(total),
-            "`PartialAUCClassifier()`, standardised features, all rows, next to `LogisticRegression(max_iter=1000)`; "
+            "`PartialAUCClassifier()`, standardized features, all rows, next to `LogisticRegression(max_iter=1000)`; "
             f"cross-validation: `PartialAUCClassifierCV()` next to `LogisticRegressionCV(Cs={N_VALUES}, cv={N_FOLDS})`,"
             " which has as many values and folds. One thread, the least of several repeats that take turns. Memory is "
             "the growth of the peak of the process beyond the data.",

@@ -1,6 +1,6 @@
 """Mini-batch training next to the certified batch solution: test measure against CPU time, and passes to come close.
 
-Each set is split 2/3 to 1/3 and standardised. The batch solution minimises the same convex loss with ``C = 10`` to a
+Each set is split 2/3 to 1/3 and standardized. The batch solution minimizes the same convex loss with ``C = 10`` to a
 relative gap of 1e-3. A curve has one point for each fit: mini-batches with parts of the rows, then with one to five
 passes over all of them; the batch solver stopped after some iterations. The curves are kept in
 ``results/minibatch.jsonl``, from which ``examples/plot_minibatch_time.py`` draws a picture. The last part is one pass

@@ -1,7 +1,7 @@
 """How long a certified fit takes: ``min 1/2 |w|^2 + C R(w)`` to a relative gap of 1e-3.
 
 Passes over the data, the certified gap, and CPU time as a multiple of scikit-learn's ``LogisticRegression()`` on the
-same standardised data in the same run; one thread, least of several interleaved repeats.
+same standardized data in the same run; one thread, least of several interleaved repeats.
 """
 
 from __future__ import annotations

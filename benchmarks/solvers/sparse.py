@@ -48,7 +48,7 @@ TOL, GAP, N_RADII, MAX_ITER = 5e-3, 1e-3, 7, 100
 
 
 def load_sparse(name: str) -> tuple[Any, np.ndarray] | None:
-    """Return a set as it is stored, sparse ones as CSR, standardised if dense; None if its file is absent."""
+    """Return a set as it is stored, sparse ones as CSR, standardized if dense; None if its file is absent."""
     path = data_directory() / f"{name}.npz"
     if not path.exists():
         print(f"skipped {name}: no {path.name} in the data directory (set ROCMAX_DATA)")
@@ -202,7 +202,7 @@ class Problem(NamedTuple):
 
 
 def problems(quick: bool) -> Iterator[Problem]:
-    """Yield balls that hold the solution of the penalised problem (L2), or half of its norm, as in the paper."""
+    """Yield balls that hold the solution of the penalized problem (L2), or half of its norm, as in the paper."""
     sets = [load_real("letter")] + ([] if quick else [synthetic(20_000, 100)])
     for data in filter(None, sets):
         d = data.X.shape[1]

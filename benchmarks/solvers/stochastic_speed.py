@@ -154,7 +154,7 @@ def pair_rates(n_rows: int, repeats: int) -> str:
 
 
 def load(name: str) -> tuple[Any, np.ndarray] | None:
-    """Return a9a as CSR or covtype as a standardised array, or None if the file is absent."""
+    """Return a9a as CSR or covtype as a standardized array, or None if the file is absent."""
     path = data_directory() / f"{name}.npz"
     if not path.exists():
         print(f"skipped {name}: no {path.name} in the data directory (set ROCMAX_DATA)")

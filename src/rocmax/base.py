@@ -269,7 +269,7 @@ class MeasureParameterMixin(MeasureMixin):
         self._convex_loss(self._make_measure())
 
     def _convex_loss(self, measure: Measure) -> Loss:
-        """Return the convex loss of a measure, with the reference labelling for the precision at k."""
+        """Return the convex loss of a measure, with the reference labeling for the precision at k."""
         loss = measure.convex_loss()
         if self.reference == "best":
             return loss

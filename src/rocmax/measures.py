@@ -150,7 +150,7 @@ class Measure(ABC):
 
 @dataclass(frozen=True)
 class ROCAUCMeasure(Measure):
-    """Area under the ROC curve; the threshold maximises TPR - FPR.
+    """Area under the ROC curve; the threshold maximizes TPR - FPR.
 
     Examples
     --------

@@ -18,10 +18,10 @@ __all__ = ["MatrixOperator", "Operator", "as_operator"]
 # Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows: at most, and
 # for each byte of a row. Short rows cost little in a product with all rows, and as much as others to gather.
 _FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
-# In single precision, the rows of a matrix are centred for products if the mean of a column is above this multiple of
+# In single precision, the rows of a matrix are centered for products if the mean of a column is above this multiple of
 # its standard deviation. Both are from a sample of about this number of rows.
 FAR, _ROWS_FOR_MEANS = 64.0, 1000
-# Values of centred rows that are in memory at a time.
+# Values of centered rows that are in memory at a time.
 _BLOCK = 1 << 17
 # Rounding error of a sum of products, in multiples of the machine epsilon times the sum of their absolute values.
 _UNITS = 8
@@ -181,8 +181,8 @@ def row_scores(X: Any, w: Array, reference: Reference | None) -> Array:
         scores = np.asarray(X @ np.where(point == 0, w, 0.0).astype(X.dtype), dtype=np.float64)
     else:
         scores, short = np.empty(X.shape[0]), w.astype(X.dtype)
-        for rows, centred in _centred_blocks(X, point):
-            scores[rows] = centred @ short
+        for rows, centered in _centred_blocks(X, point):
+            scores[rows] = centered @ short
     scores += at_point
     return scores
 
@@ -194,8 +194,8 @@ def row_sum(X: Any, c: Array, reference: Reference | None) -> Array:
     point, at_point = reference.point, reference.point * float(c.sum())
     if reference.constant_only:
         return np.where(point == 0, np.asarray(X.T @ c.astype(X.dtype), dtype=np.float64), at_point)
-    for rows, centred in _centred_blocks(X, point):
-        at_point += centred.T @ c[rows].astype(X.dtype)
+    for rows, centered in _centred_blocks(X, point):
+        at_point += centered.T @ c[rows].astype(X.dtype)
     return at_point
 
 
@@ -253,9 +253,9 @@ class StandardizedOperator:
         rows = self._operator.rows(index)
         if sparse.issparse(rows):
             return rows @ sparse.diags_array(self._factor, dtype=rows.dtype)
-        centred = rows - self.mean.astype(rows.dtype, copy=False)
-        centred *= self._factor.astype(rows.dtype, copy=False)
-        return centred
+        centered = rows - self.mean.astype(rows.dtype, copy=False)
+        centered *= self._factor.astype(rows.dtype, copy=False)
+        return centered
 
 
 class RotatedOperator:

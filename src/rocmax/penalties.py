@@ -176,7 +176,7 @@ class Ball(ABC):
 
     @abstractmethod
     def jacobian_gram(self, v: Array, G: Array, gram: Array) -> Array:
-        """Return ``G J G'``, with ``J`` the (generalised) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
+        """Return ``G J G'``, with ``J`` the (generalized) Jacobian of the projection at ``v``; ``gram`` is ``G G'``."""
 
     def inside(self, w: Array) -> Array:
         """Return weights that may be outside of the set by a rounding error, shortened so that they are not.

@@ -264,7 +264,7 @@ def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> tuple[
 
 
 def without_gaps(rows: Rows, longest: float) -> Rows:
-    """Shorten gaps between neighbours that no step reaches across, so that squares of scores cost no digits."""
+    """Shorten gaps between neighbors that no step reaches across, so that squares of scores cost no digits."""
     score = rows.score.detach()
     excess = (score[:-1] - score[1:] - longest).clamp(min=0.0)
     return rows._replace(score=rows.score + prefix(excess))
@@ -274,14 +274,14 @@ def top_bound(rows: Rows, k: Tensor) -> Tensor:
     """Return the convex upper bound of one minus the precision among the rows at the top that weigh ``k``."""
     m, n = rows.positive.sum(), rows.negative.sum()
     scale = 1.0 / or_one(torch.minimum(k, m))
-    # Labelling a positive lowers the error by 1 / k.
+    # Labeling a positive lowers the error by 1 / k.
     margin = 1.0 / or_one(k * scale)
     lowered = sort_rows(torch.where(rows.positive > 0, rows.score - margin, rows.score), rows.positive, rows.negative)
     weight = lowered.positive + lowered.negative
     taken = weight * shares(lowered.score, weight, between(torch.zeros_like(k), k))
     best = rows.positive * (k / or_one(m)).clamp(max=1.0) + rows.negative * ((k - m) / or_one(n)).clamp(min=0.0)
-    labelled, referred = (taken * (lowered.score - rows.origin)).sum(), (best * (rows.score - rows.origin)).sum()
-    return 1.0 + scale * (labelled - referred)
+    labeled, referred = (taken * (lowered.score - rows.origin)).sum(), (best * (rows.score - rows.origin)).sum()
+    return 1.0 + scale * (labeled - referred)
 
 
 # Measures of decisions at a soft threshold, in torch.
@@ -427,9 +427,9 @@ def _soft_weight_above(score: Tensor, moments: list[Tensor], threshold: Tensor) 
     """Return the soft weight above each threshold, from prefix sums in descending order."""
     high, middle, low = (count_above(score, threshold + side) for side in (1.0, 0.0, -1.0))
 
-    def squares(first: Tensor, last: Tensor, centre: Tensor) -> Tensor:
+    def squares(first: Tensor, last: Tensor, center: Tensor) -> Tensor:
         zero, one, two = (sums.gather(0, last) - sums.gather(0, first) for sums in moments)
-        return two - 2.0 * centre * one + centre**2 * zero
+        return two - 2.0 * center * one + center**2 * zero
 
     # (1 + u)^2 / 2 below the threshold, 1 - (1 - u)^2 / 2 above it.
     rising, falling = squares(middle, low, threshold - 1.0), squares(high, middle, threshold + 1.0)

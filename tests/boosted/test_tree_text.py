@@ -20,7 +20,7 @@ TOLERANCE = {"lightgbm": 1e-12, "xgboost": 1e-5}
 
 
 def new_rows(trees, seed):
-    """Other rows: unknown categories, and the thresholds themselves with their neighbours."""
+    """Other rows: unknown categories, and the thresholds themselves with their neighbors."""
     rng = np.random.default_rng(seed)
     X = table(seed, 120)[0]
     values = trees.threshold[np.isfinite(trees.threshold)]

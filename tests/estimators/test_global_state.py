@@ -167,7 +167,7 @@ def test_output_settings_do_not_change_a_fit(name, frames):
                 assert type(found).__module__.startswith(frames)
             if form is X:
                 np.testing.assert_array_equal(np.asarray(found), expected)
-            elif not sparse.issparse(form):  # whose rows are not centred, so that the default fits end elsewhere
+            elif not sparse.issparse(form):  # whose rows are not centered, so that the default fits end elsewhere
                 # A frame has its columns in memory one after the other, and sums in another order.
                 np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=1e-5, atol=1e-5)
 

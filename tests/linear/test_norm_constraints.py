@@ -83,10 +83,10 @@ def test_more_features_than_rows(params, make):
 
 def test_l2_ball_of_the_penalised_model():
     X, y = sample()
-    penalised = AUCClassifier(C=3.0, tol=1e-6).fit(X, y)
-    radius = float(np.linalg.norm(penalised.coef_))
+    penalized = AUCClassifier(C=3.0, tol=1e-6).fit(X, y)
+    radius = float(np.linalg.norm(penalized.coef_))
     held = AUCClassifier(constraint="l2", radius=radius, tol=1e-6, C=1e9).fit(X, y)
-    np.testing.assert_allclose(held.coef_, penalised.coef_, atol=5e-3 * radius)
+    np.testing.assert_allclose(held.coef_, penalized.coef_, atol=5e-3 * radius)
 
 
 def test_squared_hinge_in_a_ball():

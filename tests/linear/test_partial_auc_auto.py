@@ -46,7 +46,7 @@ def partial_auc_with_ties_broken(y, scores, bounds, weight, shift):
 
 
 def starts(X, y, weight=None):
-    """Scores of logistic regression and of the full AUC, on standardised features; no ranking is no start."""
+    """Scores of logistic regression and of the full AUC, on standardized features; no ranking is no start."""
     Z = StandardScaler().fit_transform(X, sample_weight=weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -35,7 +35,7 @@ law = settings(
 
 
 def start_scores(X, y, weight=None, C=1.0):
-    """Scores of logistic regression on standardised features, in units of their deviation."""
+    """Scores of logistic regression on standardized features, in units of their deviation."""
     Z = StandardScaler().fit_transform(X, sample_weight=weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -116,8 +116,8 @@ def test_evidence_is_what_the_rows_do_not_explain(weighted):
     # The slope in the scores, along which their mean and spread stay.
     slope = bound.value_and_gradient(start.scores)[1]
     share = weight / weight.sum()
-    centred = start.scores - share @ start.scores
-    slope -= share * (slope.sum() + (slope @ centred) * centred)
+    centered = start.scores - share @ start.scores
+    slope -= share * (slope.sum() + (slope @ centered) * centered)
     Z = StandardScaler().fit_transform(X, sample_weight=weight)
     total, noise = np.zeros(X.shape[1]), 0.0
     for coefficient, row, v in zip(slope, Z, weight, strict=True):

@@ -57,7 +57,7 @@ def test_value_is_the_largest_of_all_labellings(loss, measure, sample):
     for value, gradient in evaluate(loss, y, scores):
         assert type(value) is float
         assert value == pytest.approx(every.max(), abs=1e-11)
-        # The coefficients are those of a labelling that attains it, tied rows sharing.
+        # The coefficients are those of a labeling that attains it, tied rows sharing.
         assert gradient.shape == y.shape
         assert (gradient * np.where(y, -1, 1) >= 0).all()
         assert (np.abs(gradient) <= 1 / y.sum() + 1e-15).all()
@@ -212,7 +212,7 @@ def test_copies_of_a_heavy_negative_are_labelled_apart(beta):
         weight = rng.integers(1, 30, 6)
         m, heavy = weight[y].sum(), 3 * weight[y].sum()
         weight[3] = heavy
-        # With all positives labelled, one more copy of the heavy negative gains as much as it loses at this many.
+        # With all positives labeled, one more copy of the heavy negative gains as much as it loses at this many.
         share = rng.uniform(0.1, 0.9) * heavy / m
         scores = np.array([9.0, 8.0, 7.0, -(1 + beta**2) / (1 + beta**2 + share) ** 2, -5.0, -6.0])
         rows = np.repeat(np.arange(6), weight)

@@ -194,8 +194,8 @@ def test_local_curvature_is_the_sum_over_all_pairs_near_a_kink(window):
             end = np.mean(scores[band][[scores[band].argmin(), scores[band].argmax()]])
             sign = 1.0 if rows is y else -1.0
             slope = taken[others][sign * (scores[others] - end) > -1.0].sum()
-            centred = directions[band] - np.average(directions[band], axis=0, weights=weight[band])
-            wanted += slope * (weight[band] @ centred**2) / (width * norm)
+            centered = directions[band] - np.average(directions[band], axis=0, weights=weight[band])
+            wanted += slope * (weight[band] @ centered**2) / (width * norm)
     pairs = bound.curvature(scores, None, width)
     found = pairs.weight @ (directions[pairs.first] - directions[pairs.second]) ** 2
     np.testing.assert_allclose(found.mean(), wanted.mean(), rtol=0.03)

@@ -29,7 +29,7 @@ SCORED = [
     (metrics.precision_at_k, {"k": 0.35}),
     (metrics.break_even_point, {}),
 ]
-LABELLED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
+LABELED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
 
 
 def names(cases):
@@ -276,13 +276,13 @@ def test_measures_of_labels(sample, data):
     assert 4 * got == pytest.approx(4 * c * informedness / (1 + c) ** 2, **exactly)
 
 
-@pytest.mark.parametrize(("measure", "params"), SCORED + LABELLED, ids=names(SCORED + LABELLED))
+@pytest.mark.parametrize(("measure", "params"), SCORED + LABELED, ids=names(SCORED + LABELED))
 class TestLaws:
     """What holds for every measure; labels stand in for scores where a measure takes labels."""
 
     @staticmethod
     def values(measure, s):
-        return (s > 2).astype(int) if (measure, {}) in LABELLED else s
+        return (s > 2).astype(int) if (measure, {}) in LABELED else s
 
     @few
     @given(samples(max_weight=3))
@@ -321,11 +321,11 @@ class TestLaws:
         y, s, _ = sample
         s = self.values(measure, s)
         for labels in (np.array(["ok", "spam"]), np.array([False, True]), np.array([-1.0, 1.0])):
-            values = labels[s] if (measure, {}) in LABELLED else s
+            values = labels[s] if (measure, {}) in LABELED else s
             expected = measure(y, s, **params)
             assert measure(labels[y], values, **params) == expected
             assert measure(labels[y], values, pos_label=labels[1], **params) == expected
-            turned = measure(1 - y, 1 - s if (measure, {}) in LABELLED else s, **params)
+            turned = measure(1 - y, 1 - s if (measure, {}) in LABELED else s, **params)
             assert measure(labels[y], values, pos_label=labels[0], **params) == turned
 
 

@@ -17,12 +17,10 @@ SCORED = [
     (metrics.precision_at_k, {"k": 1}),
     (metrics.break_even_point, {}),
 ]
-LABELLED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
-every = pytest.mark.parametrize(
-    ("measure", "params"), SCORED + LABELLED, ids=[f.__name__ for f, _ in SCORED + LABELLED]
-)
+LABELED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
+every = pytest.mark.parametrize(("measure", "params"), SCORED + LABELED, ids=[f.__name__ for f, _ in SCORED + LABELED])
 every_scored = pytest.mark.parametrize(("measure", "params"), SCORED, ids=[f.__name__ for f, _ in SCORED])
-every_labelled = pytest.mark.parametrize(("measure", "params"), LABELLED, ids=[f.__name__ for f, _ in LABELLED])
+every_labelled = pytest.mark.parametrize(("measure", "params"), LABELED, ids=[f.__name__ for f, _ in LABELED])
 
 Y, S = [0, 1, 0, 1], [0, 1, 1, 0]
 

@@ -32,7 +32,7 @@ CASES = [
     ("weighted_relative_accuracy", {}),
     ("roc_auc_score", {}),
 ]
-LABELLED = ("f_beta_score", "g_mean_score", "weighted_relative_accuracy")
+LABELED = ("f_beta_score", "g_mean_score", "weighted_relative_accuracy")
 every = pytest.mark.parametrize(("name", "params"), CASES)
 
 
@@ -63,7 +63,7 @@ def test_every_scorer_in_a_grid_search(problem, name, params):
     for i, (train, test) in enumerate(folds.split(X, y)):
         for C, score in zip(grid, search.cv_results_[f"split{i}_test_score"], strict=True):
             model = LogisticRegression(C=C).fit(X[train], y[train])
-            if name in LABELLED:
+            if name in LABELED:
                 values = (model.predict(X[test]) == "fraud").astype(int)
             else:
                 values = -model.decision_function(X[test])
@@ -178,9 +178,9 @@ def tied_sample(size=60, seed=0):
 @pytest.mark.parametrize("copies", [1, 100])
 def test_bootstrap_is_a_loop_over_weighted_calls(name, params, copies):
     y, s = tied_sample()
-    values = (s > 0).astype(int) if name in LABELLED else s
+    values = (s > 0).astype(int) if name in LABELED else s
     weight = np.full(y.size, copies)
-    ranked = (rank_labels if name in LABELLED else rank_scores)(y, values, weight)
+    ranked = (rank_labels if name in LABELED else rank_scores)(y, values, weight)
     sampled = []
     for drawn in resamples(ranked.blocks(), 50, np.random.default_rng(5)):
         assert drawn.negative.sum() == copies * np.sum(y == 0)

@@ -1,4 +1,4 @@
-"""Large samples are redrawn in groups of neighbouring scores: what a group may hold, and that intervals stay so."""
+"""Large samples are redrawn in groups of neighboring scores: what a group may hold, and that intervals stay so."""
 
 from __future__ import annotations
 

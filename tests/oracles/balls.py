@@ -106,7 +106,7 @@ def project_exactly(ball, v, digits=30):
 
 
 def minimum_in_ball(ball, X, y, max_fpr):
-    """Return weights that minimise the tight loss of the window ``[0, max_fpr]`` over the ball.
+    """Return weights that minimize the tight loss of the window ``[0, max_fpr]`` over the ball.
 
     With ``n * max_fpr = b`` negatives in the window, the loss of a positive of score ``s`` is
     ``min over theta >= 0 of b theta + sum_j (1 + z_j - s - theta)_+``, divided by ``b``.

@@ -198,7 +198,7 @@ def pairwise_squared_hinge(scores, y, weight=None):
 
 
 def pairwise_squared_hinge_hessian(scores, y, weight=None):
-    """Dense generalised Hessian: ``2 v_i v_j / (m n) (e_i - e_j)(e_i - e_j)'`` for each active pair."""
+    """Dense generalized Hessian: ``2 v_i v_j / (m n) (e_i - e_j)(e_i - e_j)'`` for each active pair."""
     sample = Sample(scores, y, weight)
     hessian = np.zeros((len(sample.scores), len(sample.scores)))
     for i, s, v in sample.positives:
@@ -358,7 +358,7 @@ def tight_lower_bound(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1):
     return sample.total(terms)[0]
 
 
-# Losses of decisions: one affine function of the scores for each labelling.
+# Losses of decisions: one affine function of the scores for each labeling.
 
 
 def labellings(size):
@@ -381,7 +381,7 @@ def contingency_by_enumeration(y, measure):
 def contingency_tables(scores, y, measure, weight=None, parts=0):
     """Values and slopes in a common shift of all tables: ``value + slope * shift``, one row for each ``tp``.
 
-    The best ``tp`` positives and ``fp`` negatives are labelled. A weight is a number of copies: positions are the ends
+    The best ``tp`` positives and ``fp`` negatives are labeled. A weight is a number of copies: positions are the ends
     of rows, and for ``parts > 0`` also that many positions in between, in equal distances.
     """
     scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=bool)
@@ -432,7 +432,7 @@ def top_by_enumeration(y, k, reference):
 
 
 def top_by_linear_program(scores, y, k, weight=None, reference="best"):
-    """Precision at a weight ``k`` that may take parts of rows: a linear program in the labelled part of each row."""
+    """Precision at a weight ``k`` that may take parts of rows: a linear program in the labeled part of each row."""
     scores, y = np.asarray(scores, dtype=float), np.asarray(y, dtype=bool)
     weight = np.ones(y.size) if weight is None else np.asarray(weight, dtype=float)
     m = weight[y].sum()

@@ -39,7 +39,7 @@ class Optimum:
 
 
 def solve_cone(P, q, A, b, cones, tol=1e-11):
-    """Minimise ``1/2 x'Px + q'x`` subject to ``b - A x`` in the cones."""
+    """Minimize ``1/2 x'Px + q'x`` subject to ``b - A x`` in the cones."""
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
@@ -153,7 +153,7 @@ def _charge_the_worst(program, values, total, weight, unit):
 
 
 def over_labellings(X, C, errors, coefficients, intercept=False):
-    """Optimum for ``max over k of errors[k] + coefficients[k] @ (X w + b)``, one constraint for each labelling ``k``.
+    """Optimum for ``max over k of errors[k] + coefficients[k] @ (X w + b)``, one constraint for each labeling ``k``.
 
     ``b`` is 0, or free and without penalty. The last entry of the optimum's ``w`` is ``b`` if there is one.
     """

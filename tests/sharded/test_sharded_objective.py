@@ -164,13 +164,13 @@ def test_single_precision_rows_far_from_zero_have_the_scores_of_double_precision
     w = rng.standard_normal(X.shape[1])
     operator, _ = shards(far, y, ends=(1000,))
     operator.space.standardize()
-    centred = far.astype(float) - far.mean(axis=0, dtype=np.float64)
-    scores = centred / centred.std(axis=0) @ w
+    centered = far.astype(float) - far.mean(axis=0, dtype=np.float64)
+    scores = centered / centered.std(axis=0) @ w
     value, coefficients = ShardedLoss(operator, PairwiseHinge().bind, 8192).value_and_gradient(operator.matvec(w))
     expected, slope = PairwiseHinge().bind(y).value_and_gradient(scores)
     assert value == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(
-        coefficients.gradient(), (centred / centred.std(axis=0)).T @ slope, atol=1e-4 * np.abs(w).max()
+        coefficients.gradient(), (centered / centered.std(axis=0)).T @ slope, atol=1e-4 * np.abs(w).max()
     )
 
 

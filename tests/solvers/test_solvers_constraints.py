@@ -205,16 +205,16 @@ def test_both_solvers_meet_within_their_gaps(make, loss):
 def test_ball_of_the_penalised_solution_has_the_same_solution(loss, C):
     X, y, _ = sample(3, n=400, d=6, signal=2.0)
     bound = loss.bind(y)
-    penalised = SmoothedNewton(tol=1e-7).solve(as_operator(X), bound, SquaredL2(C))
-    radius = float(np.linalg.norm(penalised.w))
+    penalized = SmoothedNewton(tol=1e-7).solve(as_operator(X), bound, SquaredL2(C))
+    radius = float(np.linalg.norm(penalized.w))
     assert radius > 0
     held = ProximalBundle(tol=1e-7, max_iter=2000).solve(as_operator(X), bound, L2Ball(radius))
-    value = bound.value_and_gradient(X @ penalised.w)[0]
-    # No point of the ball has a loss that is lower by more than the penalised gap, nor is ours higher than by its own.
-    assert -penalised.gap / C <= held.objective - value + 1e-12
+    value = bound.value_and_gradient(X @ penalized.w)[0]
+    # No point of the ball has a loss that is lower by more than the penalized gap, nor is ours higher than by its own.
+    assert -penalized.gap / C <= held.objective - value + 1e-12
     assert held.objective - value <= held.gap + 1e-12
-    # The penalised objective is strongly convex, so the weights are near too.
-    assert np.linalg.norm(held.w - penalised.w) <= 2 * np.sqrt(2 * (C * held.gap + penalised.gap)) + 1e-9
+    # The penalized objective is strongly convex, so the weights are near too.
+    assert np.linalg.norm(held.w - penalized.w) <= 2 * np.sqrt(2 * (C * held.gap + penalized.gap)) + 1e-9
 
 
 @settings(max_examples=25, deadline=None)

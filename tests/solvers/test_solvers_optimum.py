@@ -232,7 +232,7 @@ def test_integer_weights_are_repeated_rows():
 
 
 def all_cuts(loss, y):
-    """Errors and coefficients of every labelling, and whether the intercept is free."""
+    """Errors and coefficients of every labeling, and whether the intercept is free."""
     if isinstance(loss, FreeShift):
         return *brute.contingency_by_enumeration(y, loss.base.measure), True
     if isinstance(loss, BreakEven):

@@ -37,7 +37,7 @@ def load(name):
         return X.astype(np.float64), stored["y"] == 1
 
 
-def standardised(X):
+def standardized(X):
     spread = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
 
@@ -46,7 +46,7 @@ def standardised(X):
 @pytest.mark.parametrize(("name", "C", "optimum"), OPTIMA)
 def test_known_optimum(name, C, optimum):
     X, y = load(name)
-    result = SmoothedNewton(tol=2e-5).solve(as_operator(standardised(X)), PairwiseHinge().bind(y), SquaredL2(C))
+    result = SmoothedNewton(tol=2e-5).solve(as_operator(standardized(X)), PairwiseHinge().bind(y), SquaredL2(C))
     assert result.converged
     assert result.objective == pytest.approx(optimum, rel=5e-5)
     assert result.objective - result.gap <= optimum * (1 + 2e-5)

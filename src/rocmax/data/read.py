@@ -411,7 +411,7 @@ def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
     return result
 
 
-def labelled(source: Any, X: Any, y: NDArray[Any], skip_unlabelled: bool = False) -> Table:
+def labeled(source: Any, X: Any, y: NDArray[Any], skip_unlabelled: bool = False) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
     if lacking.any() and skip_unlabelled:
@@ -1375,7 +1375,7 @@ class TableSource:
             if len(sources) > 1:
                 raise DataError(f"svmlight files must be passed one at a time; got {self.name}")
             X, y = svmlight_matrix(sources[0], n_features, zero_based)
-            n_rows, found = X.shape[0], labelled(sources[0], X, y, skip_unlabelled)
+            n_rows, found = X.shape[0], labeled(sources[0], X, y, skip_unlabelled)
         else:
             names, declared = self._resolve(target, columns, types)
             table = _joined(sources, names, declared, max_bytes)
@@ -1433,7 +1433,7 @@ class TableSource:
         if source.format == "svmlight":
             _no_names(source, target, columns)
             pairs = (pair for one in self._sources for pair in svmlight_parts(one, n_features, zero_based))
-            parts: Iterator[Any] = (labelled(source, *pair, skip_unlabelled) for pair in pairs)
+            parts: Iterator[Any] = (labeled(source, *pair, skip_unlabelled) for pair in pairs)
         else:
             names, declared = self._resolve(target, columns, types)
             pieces = (piece for one in self._sources for piece in _pieces(one, names, declared))

@@ -389,7 +389,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     start_C : float, default=1.0
         Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
     reference : {"best", "positives"}, default="best"
-        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" with ``loss="auto"``.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most

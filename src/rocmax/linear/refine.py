@@ -251,8 +251,8 @@ def regroup(rows: Any, positive: Bools, weight: Array | None, labels: Labels, si
     members = [labels[positive] == k for k in range(size)]
     if not all(rows_of.any() for rows_of in members):
         return labels
-    centres = np.vstack([np.asarray(rows[rows_of].mean(axis=0)).ravel() for rows_of in members])
-    return _grouped(rows, positive, weight, KMeans(size, init=centres, n_init=1, random_state=0))
+    centers = np.vstack([np.asarray(rows[rows_of].mean(axis=0)).ravel() for rows_of in members])
+    return _grouped(rows, positive, weight, KMeans(size, init=centers, n_init=1, random_state=0))
 
 
 def _grouped(rows: Any, positive: Bools, weight: Array | None, model: KMeans) -> Labels:

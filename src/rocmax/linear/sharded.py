@@ -203,23 +203,23 @@ def _description(space: Space) -> tuple[Array, Array]:
     The numbers are counts, scales and means of the features, means of the positives, and the means of cosine and sine
     of random scores in each class. Features that are far from zero, relative to their scale, have fewer digits.
     """
-    centre = space.mean / space.scale
-    draws = np.where(np.abs(centre) < _FARTHEST, np.random.default_rng(0).normal(size=space.n_features), 0.0)
+    center = space.mean / space.scale
+    draws = np.where(np.abs(center) < _FARTHEST, np.random.default_rng(0).normal(size=space.n_features), 0.0)
     answers = space.ask((), "fingerprint", *space.raw(draws))
     waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
     sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
     counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
-    digits = _ROUNDING + _CANCELLATION * np.abs(centre)
-    blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * centre).sum())
+    digits = _ROUNDING + _CANCELLATION * np.abs(center)
+    blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * center).sum())
     scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
     errors = [
         _ROUNDING * counts,
         digits * scale,
-        digits * (1.0 + np.abs(centre)),
+        digits * (1.0 + np.abs(center)),
         digits * (1.0 + np.abs(sums)),
         np.full(waves.size, blurred),
     ]
-    return np.concatenate([counts, scale, centre, sums, waves]), np.concatenate(errors)
+    return np.concatenate([counts, scale, center, sums, waves]), np.concatenate(errors)
 
 
 # Fits of linear estimators on rows in shards: files on one machine, or the workers of a cluster.
@@ -368,7 +368,7 @@ def check_supported(estimator: Any) -> None:
 
 
 def _around(grid: ScoreGrid, at: float) -> tuple[float, float]:
-    """Return the ends of the bin of a score together with its neighbours."""
+    """Return the ends of the bin of a score together with its neighbors."""
     edges = grid.edges
     cell = int(np.clip(np.searchsorted(edges, at, side="right") - 1, 0, edges.size - 2))
     return float(edges[max(cell - 1, 0)]), float(edges[min(cell + 2, edges.size - 1)])

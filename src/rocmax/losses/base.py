@@ -218,7 +218,7 @@ class BoundLoss(ABC):
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the (generalised) Hessian of a smooth loss in the scores."""
+        """Return ``v -> H v`` for the (generalized) Hessian of a smooth loss in the scores."""
         raise TypeError(f"{type(self).__name__} does not implement Hessian products")
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
@@ -273,7 +273,7 @@ class Loss(ABC):
         """Bind the loss to labels (boolean or 0/1) and weights."""
 
     def with_intercept(self) -> Loss:
-        """Return the loss for scores that include an intercept; the same loss unless it optimises a shift itself."""
+        """Return the loss for scores that include an intercept; the same loss unless it optimizes a shift itself."""
         return self
 
     def sum_scale(self, m: float, n: float) -> float:

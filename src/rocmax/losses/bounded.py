@@ -20,12 +20,12 @@ from rocmax.losses.ranks import LowestPositives, cut, prefix
 
 
 class Anchored(BoundLoss):
-    r"""Loss of standardised scores plus a penalty on their distance from an anchor.
+    r"""Loss of standardized scores plus a penalty on their distance from an anchor.
 
     .. math:: R(t) + \frac{\lambda}{2} \, \mathrm{Var}(t - t_0), \qquad t = s / \mathrm{sd}(s)
 
     The objective is invariant to shift and scale of the scores, so a bounded loss cannot be decreased by making all
-    scores equal. For standardised scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is
+    scores equal. For standardized scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is
     measured in scores, not in weights, so it does not depend on the scale of the features.
 
     Parameters
@@ -33,7 +33,7 @@ class Anchored(BoundLoss):
     base : BoundLoss
         Shift-invariant loss, bound to labels.
     anchor : ndarray of shape (n_samples,)
-        Reference scores; they are standardised internally.
+        Reference scores; they are standardized internally.
     strength : float
         Strength :math:`\lambda` of the penalty.
     """
@@ -48,15 +48,15 @@ class Anchored(BoundLoss):
         self._anchor = self._standardized(anchor)[0]
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Return value and gradient; constant scores are standardised to zero.
+        """Return value and gradient; constant scores are standardized to zero.
 
-        With the gradient ``g`` of the loss at the standardised scores ``t``, the weights ``p`` of the rows, which sum
+        With the gradient ``g`` of the loss at the standardized scores ``t``, the weights ``p`` of the rows, which sum
         to 1, and the correlation ``c`` with the anchor ``t0``, the projection of the gradient on the directions that
         change neither mean nor standard deviation is ``g + p (strength (c t - t0) - sum(g) - (g . t) t)``.
         """
         standard, spread = self._standardized(self._checked(scores))
         value, slope = self._base.value_and_gradient(standard)
-        # Half the mean square is 1 - c for standardised scores, without cancellation near the anchor.
+        # Half the mean square is 1 - c for standardized scores, without cancellation near the anchor.
         distance = 0.5 * self._mean_square(standard, self._anchor)
         used = np.flatnonzero(slope)
         total, along = float(slope[used].sum()), float(slope[used] @ standard[used])
@@ -72,15 +72,15 @@ class Anchored(BoundLoss):
         return value + self.strength * distance, slope
 
     def _standardized(self, scores: Array) -> tuple[Array, float]:
-        """Return standardised scores and their standard deviation; zeros and 0 if it is zero."""
+        """Return standardized scores and their standard deviation; zeros and 0 if it is zero."""
         mean = float(scores.mean()) if isinstance(self._share, float) else float(self._share @ scores)
-        centred = scores - mean
-        spread = float(np.sqrt(self._mean_square(centred)))
+        centered = scores - mean
+        spread = float(np.sqrt(self._mean_square(centered)))
         if spread > 0:
-            centred /= spread
+            centered /= spread
         else:
-            centred[:] = 0.0
-        return centred, spread
+            centered[:] = 0.0
+        return centered, spread
 
     def _mean_square(self, values: Array, minus: Array | None = None) -> float:
         """Return the weighted mean square of values or of differences."""
@@ -283,7 +283,7 @@ class SoftMeasure(Loss):
 
     with the piecewise quadratic step :math:`\sigma(u) = 0` for :math:`u \le -1`, :math:`(1+u)^2/2` up to 0,
     :math:`1 - (1-u)^2/2` up to 1, and 1 beyond. As ``width`` tends to 0, the loss tends to the error of the best
-    threshold, unless scores are tied. The loss is minimised over the threshold, so it is invariant to a shift of the
+    threshold, unless scores are tied. The loss is minimized over the threshold, so it is invariant to a shift of the
     scores.
 
     Parameters
@@ -526,10 +526,10 @@ class Shares:
         result: Array = np.maximum(0.5 * (rising - falling) + total[-1] - total[middle], 0.0)
         return result
 
-    def _squares(self, first: Index, last: Index, centre: Array) -> Array:
-        """Return the sum of ``weight * (place - centre)^2`` over ranges of rows."""
+    def _squares(self, first: Index, last: Index, center: Array) -> Array:
+        """Return the sum of ``weight * (place - center)^2`` over ranges of rows."""
         zero, one, two = (sums[last] - sums[first] for sums in self._sums)
-        return two - 2.0 * centre * one + centre**2 * zero
+        return two - 2.0 * center * one + center**2 * zero
 
 
 def held(u: Array, weight: Array, sure: float, shift: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ and ``N`` for the new rows:
   ones and the best labels of :math:`N`, at the current weights, with :math:`k' - k_S`. The error :math:`1 - tp/k'` and
   the reference are those of all rows.
 - Any labels (F-beta, G-mean at the best shift): a cut is a mixture of labellings that on average label :math:`m` rows.
-  It is coupled with the best such mixture for :math:`N`, so that on average :math:`m'` rows are labelled. The error is
+  It is coupled with the best such mixture for :math:`N`, so that on average :math:`m'` rows are labeled. The error is
   that of the summed tables, with :math:`m'` and :math:`n'`.
 - Pairs (AUC, partial AUC from 0): pairs of :math:`S` are pairs of all rows, and :math:`b_S = \beta n_S` negatives may
   be in a window of :math:`b'`, so :math:`m' b' R' \ge m_S b_S R_S`. Pairs with a new row are excluded: they would have
@@ -152,7 +152,7 @@ def grow_pairs(sum_scale: Callable[[float, float], float], offset: Array, growth
 
 def grow_top(k_old: float, k: float, offset: Array, growth: Growth) -> GrownCuts:
     """Add the best labels of the new rows to labellings with ``k_old`` positive labels, so that there are ``k``."""
-    # Labelling a positive lowers the error by 1 / k.
+    # Labeling a positive lowers the error by 1 / k.
     divided = min(k, growth.m)
     lowered = growth.scores - growth.positive * (divided / k)
     level, part = CumulativeScores(lowered.copy(), None).cut(k - k_old)
@@ -188,7 +188,7 @@ def grow_labels(
 
 
 def couple(first: Array, second: Array) -> Array:
-    """Couple two mixtures of tables in order of the number of labelled rows, and return the mixture of the sums."""
+    """Couple two mixtures of tables in order of the number of labeled rows, and return the mixture of the sums."""
     (one, at), (two, by) = (_cumulated(mixture) for mixture in (first, second))
     ends = np.union1d(at, by)
     share = np.diff(ends, prepend=0.0)

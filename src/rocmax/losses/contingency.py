@@ -7,7 +7,7 @@ small samples, where this is fastest.
 
 If the error is concave in ``fp``, the best ``fp`` for a given ``tp`` is found by bisection, and only intervals of
 ``tp`` are split. If it is also convex in ``tp``, as for F-beta, so is its maximum over ``fp``, which on an interval is
-at most its chord; the sum of the labelled scores of the positives is concave, so the maximum of both is known.
+at most its chord; the sum of the labeled scores of the positives is concave, so the maximum of both is known.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rocmax._window import check_top, top_weight
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
-# Exact search for the most violated labelling of a measure of true and false positives.
+# Exact search for the most violated labeling of a measure of true and false positives.
 
 
 # Up to this number of tables, all are enumerated.
@@ -77,7 +77,7 @@ class Table(NamedTuple):
 def best_table(
     measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
 ) -> Table:
-    """Maximise ``error + (sum of the labelled scores - sum of the positives' scores) / m``.
+    """Maximize ``error + (sum of the labeled scores - sum of the positives' scores) / m``.
 
     ``shift`` is added to all scores.
     """
@@ -180,7 +180,7 @@ class _Search:
         return _split(cells[:, ~final])
 
     def _along(self, ladder: CumulativeScores, ends: Index, slope: Array) -> tuple[Index, Array]:
-        """Maximise gain plus slope times position between two boundaries; the sum is concave in the position."""
+        """Maximize gain plus slope times position between two boundaries; the sum is concave in the position."""
         i = np.clip(ladder.count_above(-slope * self._m - self._shift), *ends)
         position = ladder.position(i)
         return i, (ladder.total[i] + self._shift * position) / self._m + slope * position
@@ -245,12 +245,12 @@ class ContingencyLoss(Loss):
 
     with :math:`tp` and :math:`fp` the numbers of positives and negatives that :math:`\bar y` labels positive. The
     maximum includes the labels :math:`\bar y_i = 1[s_i > 0]`, so the loss is an upper bound of the error at the
-    threshold 0. It depends on a shift of the scores; :class:`~rocmax.losses.FreeShift` minimises over the shift.
+    threshold 0. It depends on a shift of the scores; :class:`~rocmax.losses.FreeShift` minimizes over the shift.
 
     A subclass defines :meth:`measure`, which must not decrease with ``tp`` and must not increase with ``fp``. If more
     is known about its shape, :meth:`plane` makes the search faster.
 
-    Integer weights are numbers of copies, and copies may get different labels. Rows with other weights may be labelled
+    Integer weights are numbers of copies, and copies may get different labels. Rows with other weights may be labeled
     positive in any fraction.
 
     References
@@ -259,7 +259,7 @@ class ContingencyLoss(Loss):
     """
 
     shift_invariant: ClassVar[bool] = False
-    # Whether rows can be labelled in part: the error is largest at the ends of a row, or where `inside` returns.
+    # Whether rows can be labeled in part: the error is largest at the ends of a row, or where `inside` returns.
     knows_parts: ClassVar[bool] = False
     # Whether the error is convex in the true positives and concave in the false positives.
     saddle: ClassVar[bool] = False
@@ -310,7 +310,7 @@ class BoundContingency(BoundLoss):
             self._check_monotone()
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Return value and subgradient, from the most violated labelling."""
+        """Return value and subgradient, from the most violated labeling."""
         s = self._checked(scores)
         ladders = self.ladders(s)
         table = self.best(*ladders, 0.0)
@@ -407,7 +407,7 @@ class Contingency(ContingencyLoss):
     ----------
     function : callable
         ``function(tp, fp, m, n)`` returns the measure for ``tp`` of ``m`` positives and ``fp`` of ``n`` negatives
-        labelled positive, for arrays ``tp`` and ``fp``. It must be at most 1, increase with ``tp`` and decrease with
+        labeled positive, for arrays ``tp`` and ``fp``. It must be at most 1, increase with ``tp`` and decrease with
         ``fp``.
 
     Examples
@@ -690,7 +690,7 @@ class PrecisionAtK(Loss):
     k : int or float
         Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
     reference : {"best", "positives"}, default="best"
-        Reference labelling: the mean of the best labellings, or the true labels.
+        Reference labeling: the mean of the best labellings, or the true labels.
 
     References
     ----------
@@ -724,7 +724,7 @@ class PrecisionAtK(Loss):
         return BoundTop(y, sample_weight, self.k, self.reference)
 
     def sum_scale(self, m: float, n: float) -> float:
-        """Return the weight of the rows labelled positive, or of the positives if it is smaller."""
+        """Return the weight of the rows labeled positive, or of the positives if it is smaller."""
         return min(m, top_weight(self.k, m + n)) if self.reference == "best" else m
 
 
@@ -781,16 +781,16 @@ class BoundTop(BoundLoss):
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient, from the ``k`` highest scores after subtracting the margin from positives."""
         s = self._checked(scores)
-        # Labelling a positive lowers the error by 1 / k.
+        # Labeling a positive lowers the error by 1 / k.
         lowered = s.copy()
         lowered[self.positive] -= 1.0 / (self.k * self._scale)
         taken, level = self._labelled(lowered)
         taken *= self.weight
         # Differences from the level keep the sums small; the level is added back with the total weight of each side.
-        labelled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
+        labeled = float(taken @ np.where(taken > 0, lowered - level, 0.0)) + self.k * level
         referred = float(self._reference @ np.where(self._reference > 0, s - level, 0.0))
         referred += float(self._reference.sum()) * level
-        return 1.0 + self._scale * (labelled - referred), self._scale * (taken - self._reference)
+        return 1.0 + self._scale * (labeled - referred), self._scale * (taken - self._reference)
 
     def _labelled(self, scores: Array) -> tuple[Array, float]:
         if self._present is None:

@@ -1,7 +1,7 @@
 r"""Losses on pairs in a window with a smooth or squared charge: surrogates for trees and linear models.
 
 Two methods compute :math:`\sum_j w_j S^{(k)}(z_j - s_i)`. For few pairs, all pairs are evaluated in blocks. Otherwise
-the scores are assigned to cells of a fine grid, and the function is expanded about the differences of their centres:
+the scores are assigned to cells of a fine grid, and the function is expanded about the differences of their centers:
 
 .. math:: S^{(k)}(c_l - c_k + h(u_j - u_i)) = \sum_{q < p} \frac{h^q}{q!} S^{(k+q)}(c_l - c_k) (u_j - u_i)^q + r,
           \qquad |u| \le 1/2.
@@ -162,7 +162,7 @@ class _Grid:
         return self._evaluated(self._local(order, self._pos_moments, -1.0), self.neg)
 
     def _place(self, scores: Array) -> tuple[Index, Array]:
-        """Return the cell of each score, and its position relative to the centre of the cell in widths of a cell."""
+        """Return the cell of each score, and its position relative to the center of the cell in widths of a cell."""
         at = (scores - self._low) * self._density
         cell = at.astype(np.intp)
         np.minimum(cell, self._size - 1, out=cell)
@@ -305,7 +305,7 @@ class WindowPairs(Loss):
     Notes
     -----
     The loss is continuous, also where two negatives exchange their ranks. Between such points the weights are constant
-    and the gradient is exact; at a tie it is a subgradient or a generalised gradient. For a convex surrogate and
+    and the gradient is exact; at a tie it is a subgradient or a generalized gradient. For a convex surrogate and
     ``min_fpr=0`` the loss is convex: the weights do not increase with the rank, so it is a maximum over assignments of
     the weights to the negatives. With ``min_fpr > 0`` it is a difference of two such losses, which
     ``bind(y).split()`` returns.

@@ -301,8 +301,8 @@ def bandwidth(pos: Array, neg: Array) -> float:
 
 
 def _variance(values: Array) -> float:
-    centred = values - values.mean()
-    return float(centred @ centred) / values.size
+    centered = values - values.mean()
+    return float(centered @ centered) / values.size
 
 
 def shifted(items: Index) -> Index:

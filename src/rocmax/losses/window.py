@@ -477,7 +477,7 @@ class BoundHinge(WindowBound):
         self._plus.norm = self._minus.norm = self.norm
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Return value and generalised gradient, by one search in the sorted window."""
+        """Return value and generalized gradient, by one search in the sorted window."""
         s = self._checked(scores)
         selected = self.lowest.select(s)
         pos = s[selected.rows]
@@ -581,7 +581,7 @@ class BoundSquaredHinge(BoundLoss):
         return float(value), scatter(self.n_samples, self.positive, pos_coef, pieces.rows, neg_coef)
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the generalised Hessian in the scores; pairs at the kink are excluded."""
+        """Return ``v -> H v`` for the generalized Hessian in the scores; pairs at the kink are excluded."""
         s = self._checked(scores)
         pos = s[self.positive]
         pieces = cut(s, self, 0.0, self.n)

@@ -32,7 +32,7 @@ _FINENESS = 5
 def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float = 1.0) -> Iterator[Blocks]:
     """Yield the blocks with resampled weights; blocks of tied rows are drawn instead of rows.
 
-    With more than ``N_EXACT`` blocks, neighbouring blocks are grouped; see :func:`group_starts`.
+    With more than ``N_EXACT`` blocks, neighboring blocks are grouped; see :func:`group_starts`.
     """
     starts = group_starts(blocks, depth)
     draw_negative, draw_positive = (_redrawer(np.add.reduceat(weight, starts), rng) for weight in blocks)
@@ -95,7 +95,7 @@ def n_independent(positive: NDArray[np.bool_], weight: Array, groups: NDArray[np
 
 
 def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
-    r"""Return the first block of each group of neighbouring blocks; blocks are not grouped up to ``N_EXACT`` blocks.
+    r"""Return the first block of each group of neighboring blocks; blocks are not grouped up to ``N_EXACT`` blocks.
 
     In a resample the number of rows above a score of rank ``j``, counted from the nearer end, has a standard deviation
     of about :math:`\sqrt{j}`. A group there has :math:`\sqrt{j} / 5` rows of either class, and one row near the ends.
@@ -284,7 +284,7 @@ def bootstrap_interval(
     -----
     A resample is a vector of multiplicities, from one multinomial draw in each class, and its value is the measure with
     the multiplicities as weights. Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct
-    scores, neighbouring scores are grouped and treated as ties. Near the rank ``j``, counted from the nearer end of the
+    scores, neighboring scores are grouped and treated as ties. Near the rank ``j``, counted from the nearer end of the
     class, a group has ``sqrt(j) / 5`` rows, a fifth of the standard deviation of that rank in a resample; near the ends
     scores are not grouped. A resample then takes O(sqrt(N)), and the difference to the interval without groups is below
     the error of the resampling.
@@ -1025,8 +1025,8 @@ def _class_part(rows: RankedRows, values: Array, members: NDArray[np.bool_]) -> 
 def _moments(values: Array, weight: Array) -> tuple[float, float, float]:
     """Return the variance of a mean, the variance of that estimate from the fourth moment, and the number of values."""
     count = float(weight.sum())
-    centred = values - np.average(values, weights=weight)
-    second, fourth = (float(weight @ centred**power) / count for power in (2, 4))
+    centered = values - np.average(values, weights=weight)
+    second, fourth = (float(weight @ centered**power) / count for power in (2, 4))
     uncertainty = max(0.0, fourth - second**2 * (count - 3) / (count - 1)) / count**3
     return second / (count - 1), uncertainty, count
 

@@ -2,7 +2,7 @@ r"""Follow the regularized leader: the optimal model for all rows so far, after 
 
 Let :math:`w(c)` be the minimiser of :math:`\frac12|w|^2 + c R(w)` without the ball. Its norm increases with ``c``. If
 :math:`|w(C)| \le r`, it is the solution. Otherwise, the solution is :math:`w(c)` for the ``c < C`` with
-:math:`|w(c)| = r`, which also minimises ``R`` in the ball. For every ``c <= C``, with the minimum :math:`P(c)`,
+:math:`|w(c)| = r`, which also minimizes ``R`` in the ball. For every ``c <= C``, with the minimum :math:`P(c)`,
 
 .. math:: \frac{C}{c} P(c) - \frac12 \Bigl(\frac{C}{c} - 1\Bigr) r^2
 
@@ -82,12 +82,12 @@ def carry(loss: Loss, cuts: Cuts, rows: GrowingRows) -> Cuts:
     return Cuts(gradient, grown.offset, grown.tables)
 
 
-# Penalised problem in an L2 ball: :math:`\min_{|w| \le r} \frac12|w|^2 + C R(w)`.
+# Penalized problem in an L2 ball: :math:`\min_{|w| \le r} \frac12|w|^2 + C R(w)`.
 
 
 # Maximum number of values of c, and the largest factor between two of them.
 _MAX_ROUNDS, _LARGEST_FACTOR = 40, 1000.0
-# Share of the tolerance for the gap of the penalised problems; the rest is for the error of c.
+# Share of the tolerance for the gap of the penalized problems; the rest is for the error of c.
 _SHARE = 0.4
 # Limits of the slope of log |w(c)| in log c: the norm is at most proportional to c.
 _FLATTEST, _STEEPEST = 0.05, 1.0
@@ -120,14 +120,14 @@ class BallProblem:
         """Loss of zero weights."""
         return self.loss.value_and_gradient(np.zeros(self.operator.shape[0]))[0]
 
-    def penalised(self, c: float, tol: float, warm: Warm) -> Result:
-        """Solve the penalised problem without the ball."""
+    def penalized(self, c: float, tol: float, warm: Warm) -> Result:
+        """Solve the penalized problem without the ball."""
         kind = SmoothedNewton if self.loss.has_curvature else OCAS
         solver = kind(tol, self.max_iter, warm.cuts)
         return solver.solve(self.operator, self.loss, SquaredL2(c), warm.w, self.callback)
 
     def solve(self, C: float, tol: float, warm: Warm, floor: float) -> tuple[Result, Warm]:
-        """Minimise in the ball; return the result, and the start of the next solve.
+        """Minimize in the ball; return the result, and the start of the next solve.
 
         The gap is at most ``tol`` times the objective, or ``floor`` times the objective of zero weights if it is
         larger, and at most ``tol`` times the improvement over zero weights.
@@ -135,7 +135,7 @@ class BallProblem:
         search = _Search(self, C, tol, floor)
         c, inner = min(C, warm.c), tol
         for _ in range(_MAX_ROUNDS):
-            result = self.penalised(c, inner, warm)
+            result = self.penalized(c, inner, warm)
             warm = Warm(result.w, result.cuts or warm.cuts, c)
             norm = float(np.linalg.norm(result.w))
             if c == C and norm <= self.radius:
@@ -176,7 +176,7 @@ class _Search:
         return self._gap <= self._tol * self._unit
 
     def add(self, c: float, result: Result, norm: float) -> None:
-        """Use a solution of a penalised problem: its bound, and its projection to the surface of the ball."""
+        """Use a solution of a penalized problem: its bound, and its projection to the surface of the ball."""
         ball, ratio = self._ball, self._C / c
         bound = ratio * (result.objective - result.gap) - 0.5 * (ratio - 1.0) * ball.radius**2
         self._bound = max(self._bound, bound)
@@ -190,7 +190,7 @@ class _Search:
         self._trace.append(Progress(self._objective, self._bound, ball.operator.passes))
 
     def inner_tolerance(self, c: float, result: Result) -> float:
-        """Return the tolerance at which the gap of the penalised problem is a share of the allowed gap."""
+        """Return the tolerance at which the gap of the penalized problem is a share of the allowed gap."""
         return _SHARE * self._tol * self._unit * (c / self._C) / abs(result.objective)
 
     def next(self, c: float, norm: float) -> float:
@@ -377,7 +377,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
     reference : {"best", "positives"}, default="best"
-        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" for other measures.
     eta : float, default=1.0
         Regularization parameter, the weight of the penalty against the sum of the losses. Must be positive.

@@ -176,7 +176,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     beta : float, default=1.0
         Weight of the recall, above 0. Used by "f_beta".
     reference : {"best", "positives"}, default="best"
-        Reference labelling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
+        Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" for other measures.
     max_iter : int, default=None
         Maximum number of passes over the rows in ``fit``. None takes 5, or more on small samples, so that there are at

@@ -387,7 +387,7 @@ def _line(axes: Axes, model: RankedModel, number: int, x: Array, y: Array) -> di
 def _labels(axes: Axes, ends: list[tuple[str, int, float]]) -> list[dict[str, Any]]:
     """Return the places of the names at the right ends of the curves, moved apart where they would overlap.
 
-    Curves that end in the upper right corner are labelled below it, where there is space.
+    Curves that end in the upper right corner are labeled below it, where there is space.
     """
     frame = axes.frame()
     lowest, highest = frame["bottom"] - 6, frame["top"] + LINE_HEIGHT

@@ -98,7 +98,7 @@ def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
 
 
 def score_groups(model: ReportModel, data: TestData) -> dict[str, Any]:
-    """Return the share of positives in ten groups of rows with neighbouring scores.
+    """Return the share of positives in ten groups of rows with neighboring scores.
 
     With probabilities, the groups are formed by them, and the mean probability of each group is compared with the
     observed share.

@@ -429,7 +429,7 @@ class ShardedOperator:
     def _scaled(self, rows: Any) -> Any:
         """Divide rows by the scale of the features.
 
-        Their differences are used, and their size for rounding errors. So they are centred only if they are far from
+        Their differences are used, and their size for rounding errors. So they are centered only if they are far from
         zero.
         """
         scale = self.space.scale
@@ -627,7 +627,7 @@ class ShardedAnchored(BoundLoss):
     base : ShardedLoss
         Shift-invariant loss; it is evaluated on bins.
     anchor : Scores
-        Reference scores; they are standardised internally.
+        Reference scores; they are standardized internally.
     strength : float
         Strength :math:`\lambda` of the penalty.
     """
@@ -639,7 +639,7 @@ class ShardedAnchored(BoundLoss):
         self._share_sample(base)
 
     def value_and_gradient(self, scores: Any) -> tuple[float, Any]:
-        """Return value and gradient; constant scores are standardised to zero."""
+        """Return value and gradient; constant scores are standardized to zero."""
         (mean, spread), (mean_0, spread_0), correlation = self._moments(scores)
         bins, sums = self._base.bins_at(scores)
         value, slopes = bins.minorant(lambda y, w: _Standardized(self._base.bind(y, w), mean, spread))
@@ -673,7 +673,7 @@ class ShardedAnchored(BoundLoss):
 
 
 class _Standardized(BoundLoss):
-    """Loss of standardised scores, with the gradient in these."""
+    """Loss of standardized scores, with the gradient in these."""
 
     def __init__(self, base: BoundLoss, mean: float, spread: float) -> None:
         self._base, self._mean, self._spread = base, mean, spread

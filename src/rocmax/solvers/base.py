@@ -96,7 +96,7 @@ class Result:
 
 
 class Solver(Protocol):
-    """Interface of solvers that minimise ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
+    """Interface of solvers that minimize ``1/2 |w|^2 + C loss(X w)``, or ``loss(X w)`` under a norm constraint.
 
     Each solver checks that it supports the loss and the penalty.
     """
@@ -109,7 +109,7 @@ class Solver(Protocol):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``, except for CuttingPlane."""
+        """Minimize from ``w0`` (zero if None); the result is never worse than ``w0``, except for CuttingPlane."""
 
 
 def require(
@@ -415,5 +415,5 @@ def spread(scores: Any) -> float:
     part = scores if every == 1 else scores[::every]
     if not isinstance(part, np.ndarray):
         return float(np.std(part))
-    centred = part - part.mean()
-    return math.sqrt(float(centred @ centred) / part.size)
+    centered = part - part.mean()
+    return math.sqrt(float(centered @ centered) / part.size)

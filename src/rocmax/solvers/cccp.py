@@ -17,10 +17,10 @@ from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 @dataclass(frozen=True)
 class CCCP(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
+    r"""Minimize :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
-    objective that is exact there, and minimises this bound with another solver. Steps that would increase the objective
+    objective that is exact there, and minimizes this bound with another solver. Steps that would increase the objective
     are not taken. The procedure stops when the decrease in a step is less than ``tol`` times the objective, or ``tol``
     times the decrease from zero weights if that is smaller. The result is a stationary point; it has no certificate,
     and its gap is NaN.
@@ -58,7 +58,7 @@ class CCCP(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (the solution for ``f`` alone if None); the result is never worse than the start."""
+        """Minimize from ``w0`` (the solution for ``f`` alone if None); the result is never worse than the start."""
         inner = self.inner
         if inner is None:
             inner = SmoothedNewton(tol=self.tol, max_iter=self.inner_max_iter)

@@ -486,9 +486,9 @@ class CertifiedRun:
 
 @dataclass(frozen=True)
 class OCAS(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
+    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
 
-    Each iteration minimises the cutting-plane model, performs a line search from the best point to that minimiser, and
+    Each iteration minimizes the cutting-plane model, performs a line search from the best point to that minimiser, and
     computes the next cut slightly beyond the result of the line search. It needs two passes over the data; the line
     search works on the scores.
 
@@ -521,7 +521,7 @@ class OCAS(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
+        """Minimize from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
         require("OCAS", loss, penalty, (SquaredL2,), convex=True)
         run = CertifiedRun(CountingOperator(operator), loss, penalty.C, w0, self.cuts)
         return run.iterate("OCAS", self.tol, self.max_iter, callback, lambda *_: run.cutting_plane_step())

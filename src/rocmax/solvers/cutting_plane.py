@@ -36,7 +36,7 @@ _MAX_RIDGES = 12
 
 
 def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000) -> Array:
-    """Minimise ``1/2 a'Qa - p'a`` over ``a >= 0, sum(a) = 1`` by an active-set method.
+    """Minimize ``1/2 a'Qa - p'a`` over ``a >= 0, sum(a) = 1`` by an active-set method.
 
     ``Q`` must be positive semidefinite and ``start`` feasible. Every iterate is feasible, so the result gives a valid
     bound even after early stopping.
@@ -77,7 +77,7 @@ def minimize_on_simplex(Q: Array, p: Array, start: Array, max_steps: int = 1000)
 
 
 def _on_support(Q: Array, p: Array, support: NDArray[np.intp], ridge: float) -> Array:
-    """Minimise over the affine hull of the support."""
+    """Minimize over the affine hull of the support."""
     k = support.size
     system, right = np.ones((k + 1, k + 1)), np.ones(k + 1)
     system[:k, :k] = Q.take(support, 0).take(support, 1)
@@ -234,7 +234,7 @@ def _mixed(tables: list[Array | None], share: Array) -> Array | None:
 
 @dataclass(frozen=True)
 class CuttingPlane(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss by the one-slack cutting-plane method.
+    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss by the one-slack cutting-plane method.
 
     This is Algorithm 1 of Narasimhan and Agarwal. Each iteration solves the quadratic program
 

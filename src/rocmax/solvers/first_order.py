@@ -16,12 +16,12 @@ from rocmax.penalties import Ball, SquaredL2, Unpenalized
 from rocmax.solvers.base import Callback, Origin, Progress, Result, finish, require
 from rocmax.solvers.proximal_bundle import FLOOR
 
-# Local minimisation of losses that need not be convex.
+# Local minimization of losses that need not be convex.
 
 
 @dataclass(frozen=True)
 class LBFGS(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
+    r"""Minimize :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
 
     The loss need not be convex. The result is never worse than the start; it has no certificate, and its gap is NaN.
 
@@ -46,7 +46,7 @@ class LBFGS(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0``, which must not be zero, because all scores are tied there."""
+        """Minimize from ``w0``, which must not be zero, because all scores are tied there."""
         require("LBFGS", loss, penalty, (SquaredL2, Unpenalized))
         if w0 is None or not np.any(w0):
             raise ValueError("w0 of LBFGS must not be zero, where a bounded loss is flat; got zero weights or None")
@@ -112,7 +112,7 @@ class _Scaled:
 
 @dataclass(frozen=True)
 class ProjectedSubgradient(Parameters):
-    r"""Minimise :math:`R(w)` under a norm constraint by steps :math:`w_{t+1} = P_W(w_t - \frac{\eta_0}{\sqrt t} g_t)`.
+    r"""Minimize :math:`R(w)` under a norm constraint by steps :math:`w_{t+1} = P_W(w_t - \frac{\eta_0}{\sqrt t} g_t)`.
 
     The best iterate is returned. Every subgradient gives a cut, and the mean of the cuts, weighted by the step
     lengths, is a cut as well; its minimum under the constraint is a lower bound of the optimum. The mean is restarted
@@ -162,7 +162,7 @@ class ProjectedSubgradient(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from the projection of ``w0`` (zero if None); the result is never worse than the start."""
+        """Minimize from the projection of ``w0`` (zero if None); the result is never worse than the start."""
         require("ProjectedSubgradient", loss, penalty, (Ball,), convex=True)
         op = CountingOperator(operator)
         w = np.zeros(op.shape[1]) if w0 is None else penalty.project(np.array(w0, dtype=np.float64))

@@ -186,7 +186,7 @@ _CUT_WEIGHTS, _FEWEST_CUTS, _MOST_CUTS = 4_000_000, 25, 100
 
 @dataclass(frozen=True)
 class ProximalBundle(Parameters):
-    r"""Minimise :math:`R(w)` under a norm constraint for a convex loss, with a certified duality gap.
+    r"""Minimize :math:`R(w)` under a norm constraint for a convex loss, with a certified duality gap.
 
     Every subgradient gives a cut :math:`R(w') \ge b + g \cdot w'`. Each iteration computes the minimiser of the cuts
     near the best point, a small problem that does not depend on the number of rows, and takes a step towards it (one
@@ -235,7 +235,7 @@ class ProximalBundle(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from the projection of ``w0`` (zero if None); the result is never worse than it or zero weights."""
+        """Minimize from the projection of ``w0`` (zero if None); the result is never worse than it or zero weights."""
         require("ProximalBundle", loss, penalty, (Ball,), convex=True)
         run = _BundleSteps(CountingOperator(operator), loss, penalty, w0)
         trace: list[Progress] = []

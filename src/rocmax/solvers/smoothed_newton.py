@@ -39,7 +39,7 @@ _SETTLED = 0.001
 
 @dataclass(frozen=True)
 class SmoothedNewton(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
+    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
 
     Each iteration takes a Newton step on a smoothed loss with a sampled Hessian, which needs one pass over the data,
     and computes a gradient at the new point, which needs another. The line search works on the scores and needs no
@@ -87,7 +87,7 @@ class SmoothedNewton(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
+        """Minimize from ``w0`` (zero if None); the result is never worse than ``w0`` or zero weights."""
         require("SmoothedNewton", loss, penalty, (SquaredL2,), convex=True, curvature=True)
         binned = self._binned(loss) if self.cuts is None else None
         if binned is None:

@@ -16,7 +16,7 @@ from rocmax.solvers.base import Callback, Origin, Progress, Result, find_zero, f
 
 @dataclass(frozen=True)
 class TruncatedNewton(Parameters):
-    r"""Minimise :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton's method with conjugate gradients.
+    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton's method with conjugate gradients.
 
     The objective is strongly convex with modulus 1, so :math:`\frac12 |\nabla F(w)|^2` is an upper bound of the
     suboptimality; it is the certified gap. The Newton system is solved to a tolerance that decreases with the
@@ -43,7 +43,7 @@ class TruncatedNewton(Parameters):
         w0: Array | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Minimise from ``w0`` (zero if None); the result is never worse than ``w0``."""
+        """Minimize from ``w0`` (zero if None); the result is never worse than ``w0``."""
         require("TruncatedNewton", loss, penalty, (SquaredL2,), convex=True, smooth=True, hessian_product=True)
         op, C = CountingOperator(operator), penalty.C
         origin = Origin(op, loss)
