@@ -827,9 +827,6 @@ def _module() -> Any:
 # Data frames in memory, converted through Arrow, so that they give the same types as files.
 
 
-BATCH_ROWS = 1 << 16
-
-
 class FrameSource(NamedTuple):
     """Data frame; ``path`` is its name in messages."""
 
