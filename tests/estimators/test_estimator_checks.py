@@ -147,7 +147,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("estimator", "check"), of_the_fit(OPTIONS))
+@pytest.mark.parametrize(("estimator", "check"), list(of_the_fit(OPTIONS)))
 def test_scikit_learn_contract_of_options(estimator, check):
     check(estimator)
 

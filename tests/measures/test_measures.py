@@ -24,7 +24,7 @@ from rocmax.measures import Measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.metrics.scores import METRICS, Metric
 from rocmax.metrics.thresholds import best_measure
-from rocmax.tables.fit import MEASURES
+from rocmax.tables.options import MEASURES
 
 PARAMS = {
     "partial_auc": {"min_fpr": 0.1, "max_fpr": 0.6},

@@ -56,9 +56,9 @@ def test_too_few_groups_are_an_error_before_the_fit():
     ):
         fit_table(customers(60), **OPTIONS, max_fpr=0.1, confidence=0.95, group="customer")
     with pytest.raises(
-        ValueError, match=r"fraction \(test_size\), decrease min_tpr, decrease confidence, use rate='gr"
+        ValueError, match=r"fraction \(test_size\), decrease min_tpr, decrease confidence, use limits=Limits\(rate='gr"
     ):
-        fit_table(customers(60), **OPTIONS, min_tpr=0.9, confidence=0.95, group="customer")
+        fit_table(customers(60), **OPTIONS, confidence=0.95, group="customer", limits=Limits(min_tpr=0.9))
     with pytest.raises(ValueError, match="requires groups"):
         fit_table(customers(60), **OPTIONS, max_fpr=0.1, limits=Limits(rate="group"))
     one = customers(40).assign(label=lambda t: np.where(t.customer == "c1", "fraud", "ok"))
