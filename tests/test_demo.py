@@ -13,6 +13,9 @@ import pytest
 from rocmax import demo
 from rocmax.tables import tune as measuring
 
+# They start processes.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODELS = ("LogisticRegression", "AUCClassifier", "PartialAUCClassifier")

@@ -15,6 +15,9 @@ import pytest
 
 import rocmax
 
+# They start processes.
+pytestmark = pytest.mark.slow
+
 # Slow to import, large, or not installed everywhere.
 LATE = {
     "clarabel",

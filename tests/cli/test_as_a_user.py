@@ -12,6 +12,9 @@ import pytest
 from helpers.commands import run_program as run
 from helpers.model_files import unpacked
 
+# They start processes.
+pytestmark = pytest.mark.slow
+
 QUICK = ["--target", "churned", "--model", "logistic", "--no-tune"]
 FLAGS = ["--na", "oops", "--na", "?", "--number", "share", "--date", "joined", "--text", "region", "--id", "account"]
 

@@ -23,6 +23,9 @@ from helpers.signalled import started
 from rocmax.cli.app import app
 from rocmax.tables.predict import escaped
 
+# They start processes.
+pytestmark = pytest.mark.slow
+
 TARGET = ["--target", "label", "--positive", "=fraud"]
 
 

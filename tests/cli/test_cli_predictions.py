@@ -15,6 +15,8 @@ from rocmax.cli.app import app
 from rocmax.tables import Columns, ParameterError, evaluate, fit_table, predict
 from rocmax.tables.predict import probabilities
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--model", "logistic", "--no-tune"]
 
 

@@ -15,6 +15,9 @@ from helpers.commands import ROCMAX
 from rocmax.cli.screen import task_name
 from rocmax.tables import Running, fit_table
 
+# They start processes.
+pytestmark = pytest.mark.slow
+
 
 def table(n_rows=300):
     rng = np.random.default_rng(0)
