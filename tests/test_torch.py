@@ -105,6 +105,7 @@ def test_second_derivatives_by_finite_differences(pair):
             np.testing.assert_allclose(hessian[i].numpy(), numeric, atol=1e-5 * (1 + np.abs(numeric).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "backend"),
     [

@@ -100,6 +100,7 @@ def test_evaluate(folder, fitted):
     assert "at the threshold: TPR" in printed
 
 
+@pytest.mark.slow
 def test_compare_tunes_writes_and_goes_on_where_it_was(folder):
     options = ["--models", "linear,auc,logistic,lightgbm", "--splits", "2", "--out", folder / "table.csv"]
     options += ["--resume", folder / "store.jsonl"]
@@ -230,6 +231,7 @@ def test_svmlight_in_and_out(folder):
     assert "was fitted to an svmlight file" in done.stderr
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only(folder, fitted):
     command = [ROCMAX, "predict", fitted[0], folder / "test.csv", "--out", folder / "terminal.csv"]
     ours, theirs = pty.openpty()
@@ -256,6 +258,7 @@ def test_version_and_help():
     assert all(name in listed for name in ("demo", "fit", "predict", "evaluate", "compare", "report", "export"))
 
 
+@pytest.mark.slow
 def test_demo(tmp_path):
     done = run("demo", "--out", tmp_path / "roc.svg")
     assert "PartialAUCClassifier catches" in done.stdout

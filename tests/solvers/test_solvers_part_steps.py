@@ -121,6 +121,7 @@ def rare_features(n=40_000, seed=0):
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
+@pytest.mark.slow
 def test_rare_features_need_few_passes(monkeypatch):
     X, y = rare_features()
     loss = PartialAUCTight(max_fpr=1.0, min_tpr=0.9).bind(y)

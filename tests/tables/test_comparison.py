@@ -99,6 +99,7 @@ def test_an_interrupted_comparison_goes_on(problem, tmp_path):
     assert len(keys) == len(set(keys)) == 8 + 8 + 4
 
 
+@pytest.mark.slow
 def test_parallel_fits_and_groups(problem):
     X, y = problem
     groups = np.arange(150) // 3

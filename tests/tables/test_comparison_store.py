@@ -237,6 +237,7 @@ def script_keys(tmp_path, text, seed):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_keys_of_a_script_are_the_same_in_every_process_and_change_with_its_code(tmp_path):
     first = script_keys(tmp_path, SCRIPT, "1")
     assert len(set(first)) == 5
