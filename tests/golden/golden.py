@@ -68,6 +68,21 @@ def large() -> Any:
     return dense(12_000, 8, seed=6, rate=0.1)
 
 
+def many() -> Any:
+    """Enough rows for the accelerations of the certified solver: steps on a part of the rows, and a working set."""
+    return dense(60_000, 20, seed=9, rate=0.05)
+
+
+def rare() -> Any:
+    """Rare binary features beside others, which need steps on a part of the rows."""
+    rng = np.random.default_rng(10)
+    y = (rng.random(40_000) < 0.4).astype(int)
+    rate = np.geomspace(2e-4, 0.3, 30)
+    shown = rng.random((y.size, 30)) < rate * np.where(y[:, None], rng.uniform(0.5, 2.0, 30), 1.0)
+    X = np.column_stack([shown, rng.standard_normal((y.size, 5)) + 0.8 * y[:, None]])
+    return (X - X.mean(axis=0)) / X.std(axis=0), y, None
+
+
 DATA: dict[str, Callable[[], Any]] = {
     "dense": dense,
     "float32": lambda: dense(seed=7, dtype=np.float32),
@@ -76,6 +91,8 @@ DATA: dict[str, Callable[[], Any]] = {
     "words": words,
     "sparse": sparse,
     "large": large,
+    "many": many,
+    "rare": rare,
 }
 
 # Estimators: name, options, data sets
@@ -85,7 +102,7 @@ WEIGHTLESS = ("dense", "tied", "words", "sparse")
 ONLINE = ("dense", "sparse", "words")
 ESTIMATORS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("AUCClassifier", {}, (*SMALL, "large")),
-    ("AUCClassifier", {"C": 100.0}, ("dense", "sparse", "large")),
+    ("AUCClassifier", {"C": 100.0}, ("dense", "sparse", "large", "many", "rare")),
     ("AUCClassifier", {"loss": "squared_hinge"}, SMALL),
     ("AUCClassifier", {"constraint": "l1", "radius": 1.0}, ("dense", "sparse", "weighted")),
     ("AUCClassifier", {"constraint": "l2", "radius": 1.0}, ("dense", "sparse")),
@@ -94,6 +111,8 @@ ESTIMATORS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("PartialAUCClassifier", {"min_fpr": 0.05, "max_fpr": 0.3}, ("dense", "weighted", "large")),
     ("PartialAUCClassifier", {"max_fpr": 0.3, "min_tpr": 0.5}, ("dense", "large")),
     ("PartialAUCClassifier", {"max_fpr": 0.2, "loss": "tight", "C": 10.0}, (*SMALL, "large")),
+    ("PartialAUCClassifier", {"max_fpr": 0.1, "loss": "tight", "C": 1e4}, ("large", "many", "rare")),
+    ("PartialAUCClassifier", {"min_fpr": 0.02, "max_fpr": 0.05, "loss": "structural", "C": 100.0}, ("many",)),
     ("PartialAUCClassifier", {"max_fpr": 0.2, "loss": "tight", "solver": "cutting_plane"}, ("dense", "tied")),
     ("PartialAUCClassifier", {"max_fpr": 0.2, "loss": "structural"}, ("dense", "weighted", "sparse")),
     ("PartialAUCClassifier", {"min_fpr": 0.05, "max_fpr": 0.3, "loss": "tight"}, ("dense", "weighted")),
