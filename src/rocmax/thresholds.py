@@ -297,7 +297,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
     ) -> Array:
         """Return the score of each row by the model of the fold that holds it out.
 
-        ``cross_val_predict`` changes the filters of warnings of the whole process, also for other threads.
+        ``cross_val_predict`` changes the filters of warnings of the whole process, and so of other threads.
         """
         by_group = groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer))
         # Without a number of folds, there are five, as by default in scikit-learn.

@@ -444,7 +444,7 @@ def test_perfect_separation(model):
 @main_models
 @pytest.mark.parametrize("scale", [1e8, [1e8, 1.0, 1e-8], [1.0, 1e8, 1e8]], ids=["all", "mixed", "uninformative"])
 def test_huge_features(model, scale):
-    # With large features C = 1 is a nearly unpenalised problem: it may stay unconverged, and must say so.
+    # With large features C = 1 is a nearly unpenalized problem: it may stay unconverged, and must say so.
     rows = X * scale
     model = fresh(model)
     messages = fit_or_collapse(model, rows, Y)

@@ -14,7 +14,7 @@ def sum_of_hinges(w, X, y):
 
 
 def smallest(f, low, high):
-    """Return the minimiser of a convex function on an interval, by golden sections."""
+    """Return the minimizer of a convex function on an interval, by golden sections."""
     ratio = (np.sqrt(5.0) - 1.0) / 2.0
     a, b = low, high
     c, d = b - ratio * (b - a), a + ratio * (b - a)
@@ -32,7 +32,7 @@ def smallest(f, low, high):
 
 
 def best_in_ball(X, y, eta, radius):
-    """Return the minimiser of ``sum_of_hinges + eta / 2 |w|^2`` in the ball, for two features, by nested searches."""
+    """Return the minimizer of ``sum_of_hinges + eta / 2 |w|^2`` in the ball, for two features, by nested searches."""
     D = pairs(X, y)
 
     def objective(u, v):

@@ -105,7 +105,7 @@ def test_where_the_loss_collapses_the_last_iterate_is_small_and_informative():
     assert result.w[0] > 2 * np.abs(result.w[1:]).max()
 
 
-def test_a_minimiser_that_cancels_to_rounding_error_is_zero():
+def test_a_minimizer_that_cancels_to_rounding_error_is_zero():
     X, y = collapsing()
     result = solve(CuttingPlane(1e-4), tight(0.0, 0.1), X, y, 10.0)
     assert result.converged

@@ -170,7 +170,7 @@ def test_memory_stays_within_the_limit(max_cuts):
 @pytest.mark.parametrize("max_cuts", [6, 1000])
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_cutting_planes_with_few_cuts_stay_below_the_optimum(C, max_cuts):
-    # A run as a solver makes it, each cut taken at the minimiser of the ones before, with far more cuts than places.
+    # A run as a solver makes it, each cut taken at the minimizer of the ones before, with far more cuts than places.
     g, offset = polyhedron(np.random.default_rng(1), 200, 6)
     below, above = optimum(g, offset, C)
     bundle = Bundle(C, max_cuts)

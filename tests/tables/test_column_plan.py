@@ -340,7 +340,7 @@ def test_an_open_file_is_a_table():
 @pytest.mark.parametrize("model", ["logistic", "lightgbm", "additive"])
 @pytest.mark.parametrize("declared", [False, True])
 def test_no_file_contains_an_identifier(tmp_path, model, declared):
-    """Search the bytes of all files for identifiers, also if the user declares them to be categories."""
+    """Search the bytes of all files for identifiers, even if the user declares them to be categories."""
     table = passengers().merge(churn()[["customerID"]], left_index=True, right_index=True)
     rng = np.random.default_rng(0)
     table["visitor"] = [f"visitor-{i:05d}" for i in rng.permutation(len(table)) // 3]  # three rows each

@@ -35,7 +35,7 @@ _LEAST_WINDOW = 0.1
 # are above the rate.
 _FLOOR_MULTIPLES = (1, 2, 5)
 # Rounds between two evaluations, evaluations in a moving average, and rounds without a better score after which a
-# candidate is given up.
+# candidate is dropped.
 _STEP, _AVERAGED, _PATIENCE = 10, 5, 100
 # Distance from the best score, in standard errors, within which the logloss decides.
 _CLOSE = 0.25

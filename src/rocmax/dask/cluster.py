@@ -37,8 +37,8 @@ _CHECK = 1.0
 _PATIENCE = 30.0
 # Seconds that the nanny of a frozen worker has to end it.
 _END = 10.0
-# Smallest number of seconds without a heartbeat after which a worker is given up, and the addition for each worker: the
-# more workers there are, the longer is the interval between heartbeats.
+# Smallest number of seconds without a heartbeat after which a worker is considered lost, and the addition for each
+# worker: the more workers there are, the longer is the interval between heartbeats.
 _SHORTEST_SILENCE, _PER_WORKER = 10.0, 0.05
 # What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
 _IMPORT = "import rocmax.dask.cluster"
@@ -56,7 +56,7 @@ class Cluster:
         Client of the cluster.
     timeout : float
         Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a
-        worker without heartbeats is given up.
+        worker without heartbeats is considered lost.
     advice : str, default=""
         What else a user can do without workers; the end of the error.
     """

@@ -345,7 +345,7 @@ class DaskAUCClassifier(DaskLinear):
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
     timeout : float, default=60.0
         Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is given up, but at least 10.
+        worker that sends no heartbeats is considered lost, but at least 10.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False
@@ -470,7 +470,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
     timeout : float, default=60.0
         Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is given up, but at least 10.
+        worker that sends no heartbeats is considered lost, but at least 10.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes ``classes_[1]``, the larger label.
     verbose : bool, default=False
@@ -583,7 +583,7 @@ def partial_fit(
         Sample weights, with the partitions of ``X``, for estimators whose ``partial_fit`` takes them.
     timeout : float, default=60.0
         Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is given up, but at least 10.
+        a worker that sends no heartbeats is considered lost, but at least 10.
 
     Returns
     -------

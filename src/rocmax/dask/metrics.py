@@ -371,7 +371,7 @@ def roc_auc_score(
         bounds its difference from the exact value.
     timeout : float, default=60.0
         Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is given up, but at least 10.
+        a worker that sends no heartbeats is considered lost, but at least 10.
 
     Returns
     -------
@@ -438,7 +438,7 @@ def partial_auc_score(
         bounds its difference from the exact value.
     timeout : float, default=60.0
         Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is given up, but at least 10.
+        a worker that sends no heartbeats is considered lost, but at least 10.
 
     Returns
     -------

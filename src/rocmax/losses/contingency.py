@@ -543,7 +543,7 @@ _KEPT = 60
 class FreeShift(Loss):
     r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
 
-    This is the loss of a linear model with an unpenalised intercept. It is convex and invariant to a shift of the
+    This is the loss of a linear model with an unpenalized intercept. It is convex and invariant to a shift of the
     scores, so solvers do not need an intercept.
 
     Parameters

@@ -691,7 +691,7 @@ class PartialAUCTight(_WindowLoss):
 class PartialAUCStructural(_WindowLoss):
     r"""Structural-SVM surrogate of the partial AUC, looser than the tight one.
 
-    It equals :class:`PartialAUCTight` with ``r`` up to ``n``, also if ``min_tpr > 0``; the negatives beyond the window
+    It equals :class:`PartialAUCTight` with ``r`` up to ``n``, even if ``min_tpr > 0``; the negatives beyond the window
     have margin 0:
 
     .. math:: \frac{1}{m(b-a)} \sum_i \max_{0 \le r \le n} \sum_{j \le r} \bigl(1[a < j \le b] - (s_i - z_j)\bigr).

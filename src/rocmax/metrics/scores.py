@@ -53,7 +53,7 @@ def partial_auc_score(
 
     .. math:: \frac{1}{(b-a)(1-t)} \int_a^b \max(\mathrm{TPR}(f) - t, 0)\, df,
 
-    which is exact also if ``a`` or ``b`` falls inside a step, or if the curve crosses ``t`` on a line. The ``"count"``
+    which is exact even if ``a`` or ``b`` falls inside a step, or if the curve crosses ``t`` on a line. The ``"count"``
     uses whole rows instead: the negatives of rank ``j_a < j <= j_b`` from the top, with ``j_a = floor(n a)`` and
     ``j_b = ceil(n b)``, and the ``ceil(m (1 - t))`` positives with the lowest scores. It is the fraction of their pairs
     in which the positive has the higher score. If ``n a``, ``n b`` and ``m t`` are integers and no positive is tied

@@ -1,6 +1,6 @@
 r"""Follow the regularized leader: the optimal model for all rows so far, after every batch.
 
-Let :math:`w(c)` be the minimiser of :math:`\frac12|w|^2 + c R(w)` without the ball. Its norm increases with ``c``. If
+Let :math:`w(c)` be the minimizer of :math:`\frac12|w|^2 + c R(w)` without the ball. Its norm increases with ``c``. If
 :math:`|w(C)| \le r`, it is the solution. Otherwise, the solution is :math:`w(c)` for the ``c < C`` with
 :math:`|w(c)| = r`, which also minimizes ``R`` in the ball. For every ``c <= C``, with the minimum :math:`P(c)`,
 

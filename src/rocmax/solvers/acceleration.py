@@ -98,7 +98,7 @@ class SmoothedPoint(NamedTuple):
 
 
 class PartSteps:
-    r"""Steps to the minimiser of the smoothed objective on a part of the rows.
+    r"""Steps to the minimizer of the smoothed objective on a part of the rows.
 
     If many rows lie close to a kink, as rows with a rare binary feature do, a Newton step on a sampled Hessian misses
     most of the curvature that it meets, and the line search makes it short. Here, a step is the solution of the problem
@@ -221,7 +221,7 @@ class PartSteps:
         return every, loss.restrict(every, np.concatenate(copies))
 
     def step(self, operator: Operator, loss: BoundLoss, at: SmoothedPoint, gap: float, unit: float) -> Array:
-        """Return the step to the minimiser on a part of the rows, by Newton's method.
+        """Return the step to the minimizer on a part of the rows, by Newton's method.
 
         ``gap`` is that of the run, and ``unit`` what its tolerance is relative to. Half of the squared norm of the
         gradient of the objective is what a cut leaves.

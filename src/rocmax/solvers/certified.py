@@ -121,7 +121,7 @@ class CertifiedRun:
         self._whole: tuple[CountingOperator, BoundLoss, Iterate] | None = None
         self.gradient = np.empty(0)
         self._moves, self._drift, self._spread = 0, 0.0, 0.0
-        # Point, loss and gradients before a step towards the minimiser of the cuts; Newton steps go on from there.
+        # Point, loss and gradients before a step towards the minimizer of the cuts; Newton steps go on from there.
         self._left: tuple[Iterate, Evaluation, Array, Array] | None = None
 
     @property
@@ -328,7 +328,7 @@ class CertifiedRun:
     def _keep_or_reduce_width(self) -> None:
         """Adapt the width if no better point than zero weights is known.
 
-        Near zero weights all pairs have a positive loss, and scores and width of a minimiser of the smoothed objective
+        Near zero weights all pairs have a positive loss, and scores and width of a minimizer of the smoothed objective
         have the same unknown scale. The cut is exact at zero weights for every width, so the width is changed only if
         the cut has an error there.
         """
@@ -376,7 +376,7 @@ class CertifiedRun:
         self.rise = value - self.origin.value
 
     def cutting_plane_step(self) -> None:
-        """Take a step from the best point towards the minimiser of the cuts; the next cut is slightly beyond it."""
+        """Take a step from the best point towards the minimizer of the cuts; the next cut is slightly beyond it."""
         self._left = self.at, self.here, self.gradient, self.coefficients
         self.at = self.best
         step = self.bundle.minimizer() - self.at.w
@@ -488,7 +488,7 @@ class CertifiedRun:
 class OCAS(Parameters):
     r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
 
-    Each iteration minimizes the cutting-plane model, performs a line search from the best point to that minimiser, and
+    Each iteration minimizes the cutting-plane model, performs a line search from the best point to that minimizer, and
     computes the next cut slightly beyond the result of the line search. It needs two passes over the data; the line
     search works on the scores.
 

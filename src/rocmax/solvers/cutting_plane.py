@@ -109,7 +109,7 @@ class Bundle:
 
     .. math:: \max_{\alpha \ge 0, \sum \alpha = 1} \; C \sum_k \alpha_k b_k - \tfrac12 C^2 |\sum_k \alpha_k g_k|^2,
 
-    with the minimiser :math:`w = -C \sum_k \alpha_k g_k`. Every feasible ``alpha`` gives a valid bound.
+    with the minimizer :math:`w = -C \sum_k \alpha_k g_k`. Every feasible ``alpha`` gives a valid bound.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ class Bundle:
         """Find the best mixture of the cuts from a feasible start, and update the bound."""
         self._alpha = minimize_on_simplex(self._gram, self._offset / self._C, start)
         active = np.flatnonzero(self._alpha)
-        # Use the minimiser, not the Gram matrix, to avoid cancellation between similar cuts.
+        # Use the minimizer, not the Gram matrix, to avoid cancellation between similar cuts.
         self._minimizer = w = -self._C * (self._alpha[active] @ self._g[active])
         self.bound = max(self.bound, self._C * float(self._alpha @ self._offset) - 0.5 * float(w @ w))
 
     def minimizer(self) -> Array:
-        """Return the minimiser of the problem with the cuts in place of the loss."""
+        """Return the minimizer of the problem with the cuts in place of the loss."""
         return self._minimizer.copy()
 
     def minimizer_error(self) -> float:

@@ -86,7 +86,7 @@ class ConstrainedBundle:
         self.bound = max(self.bound, offset - self._ball.support(-g))
 
     def improve(self, center: Array, best: float) -> Array:
-        """Improve the bound, and return the minimiser of the proximal problem around the best point."""
+        """Improve the bound, and return the minimizer of the proximal problem around the best point."""
         reach = self._ball.reach()
         # With a smaller weight, the point to project would be so far away that rounding error dominates.
         smallest = _FARTHEST * max(float(np.linalg.norm(self._g[-1])), 1e-300) / reach
@@ -104,7 +104,7 @@ class ConstrainedBundle:
         return u
 
     def _solve(self, center: Array, best: float) -> tuple[Array, float, float]:
-        """Return the minimiser of the proximal problem, the value of the model there and a lower bound."""
+        """Return the minimizer of the proximal problem, the value of the model there and a lower bound."""
         now = self._dual(self._alpha, center)
         for _ in range(_MAX_NEWTON):
             short = float(now.slope.max() - now.alpha @ now.slope)
@@ -188,12 +188,12 @@ _CUT_WEIGHTS, _FEWEST_CUTS, _MOST_CUTS = 4_000_000, 25, 100
 class ProximalBundle(Parameters):
     r"""Minimize :math:`R(w)` under a norm constraint for a convex loss, with a certified duality gap.
 
-    Every subgradient gives a cut :math:`R(w') \ge b + g \cdot w'`. Each iteration computes the minimiser of the cuts
+    Every subgradient gives a cut :math:`R(w') \ge b + g \cdot w'`. Each iteration computes the minimizer of the cuts
     near the best point, a small problem that does not depend on the number of rows, and takes a step towards it (one
     pass over the data). A line search along the step works on the scores, and the next cut is computed slightly beyond
     its end (another pass). The minimum of any mixture of the cuts under the constraint is a lower bound of the optimum.
 
-    When the gap is within the tolerance, weights that are zero at the minimiser of the cuts are set to zero, if the gap
+    When the gap is within the tolerance, weights that are zero at the minimizer of the cuts are set to zero, if the gap
     remains within the tolerance.
 
     Parameters
@@ -331,7 +331,7 @@ class _BundleSteps:
         self.value, self.coefficients = self._evaluated(self.at)
 
     def truncate(self, target: Array, tol: float, highest: float) -> None:
-        """Set weights that are zero at the minimiser of the cuts to zero, if the gap remains within the tolerance.
+        """Set weights that are zero at the minimizer of the cuts to zero, if the gap remains within the tolerance.
 
         The best point is a mixture of many points, so a weight that is zero at all recent points may still be small
         and non-zero.

@@ -46,7 +46,7 @@ class SmoothedNewton(Parameters):
     pass. Every gradient, smoothed or not, gives a cut :math:`R(w') \ge b + g \cdot w'`; the best lower bound from all
     cuts certifies the gap. The amount of smoothing depends on the tolerance and decreases during the run. If Newton
     steps make little progress, as on small samples on which the loss is piecewise linear with few pieces, they
-    alternate with steps towards the minimiser of the cuts.
+    alternate with steps towards the minimizer of the cuts.
 
     From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
     :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
@@ -166,7 +166,7 @@ class SmoothedNewton(Parameters):
 class _Start(NamedTuple):
     """Point close to the solution.
 
-    If the solution is at zero weights, the point is the minimiser of a smoothed objective, and ``width`` is that of the
+    If the solution is at zero weights, the point is the minimizer of a smoothed objective, and ``width`` is that of the
     smoothing; otherwise it is 0.
     """
 

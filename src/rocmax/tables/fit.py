@@ -68,11 +68,11 @@ def plan_columns(
 ) -> list[Column]:
     """Return what a fit would do with each column of a table.
 
-    - A column of numbers is used as numbers, also if a few of its values are missing. Other values in it are an error,
+    - A column of numbers is used as numbers, even if a few of its values are missing. Other values in it are an error,
       which says where they are and what to pass.
     - Text is used as categories, unless nearly every row has its own value: then it is an identifier or free text, and
-      is left out. Whole numbers with leading zeros are codes, and are used as categories.
-    - Row numbers, and other whole numbers that were issued one by one, are identifiers, and are left out.
+      is left out. Integers with leading zeros are codes, and are used as categories.
+    - Row numbers, and other integers that were issued one by one, are identifiers, and are left out.
     - A column with the name of an identifier, many values and few rows each, such as a number of customers, is left
       out; a note proposes it for ``group``.
     - Dates are left out, unless they are declared.

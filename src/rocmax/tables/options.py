@@ -28,7 +28,7 @@ class Columns:
     id : str or sequence of str, default=()
         Columns that identify rows: the model does not use them, and predictions are written with them.
     text : str or sequence of str, default=()
-        Columns to use as categories, such as whole numbers that are codes.
+        Columns to use as categories, such as integers that are codes.
     number : str or sequence of str, default=()
         Columns to use as numbers. A per cent sign after a number is ignored.
     date : str or sequence of str, default=()
