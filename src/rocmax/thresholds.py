@@ -12,13 +12,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from rocmax._folds import split_groups
+from rocmax._folds import cv_splitter, held_out_split
 from rocmax._support import Array, Message, Parameter, set_public_module
 from rocmax._validation import (
     check_target,
@@ -282,10 +281,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             return class_scores(self.estimator_, X, index), positive, rows
         if _is_share(self.cv):
             random_state = random_source(self.random_state)
-            if groups is None:
-                train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=random_state)
-            else:
-                train, test = split_groups(positive, groups, self.cv, random_state)
+            train, test = held_out_split(y, self.cv, random_state, groups)
             self.estimator_ = self._fitted_to(train, X, y, params)
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
         scores = self._cross_validated(X, y, index, groups, params)
@@ -299,10 +295,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         ``cross_val_predict`` changes the filters of warnings of the whole process, and so of other threads.
         """
-        by_group = groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer))
-        # Without a number of folds, there are five, as by default in scikit-learn.
-        splitter = StratifiedGroupKFold(self.cv or 5) if by_group else check_cv(self.cv, y, classifier=True)
-        folds = list(splitter.split(X, y, groups))
+        folds = list(cv_splitter(self.cv, y, groups).split(X, y, groups))
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=y.size)
         row = int((times != 1).argmax())
         if times[row] != 1:
