@@ -147,7 +147,7 @@ def complete(value: Any) -> None:
         if owner.__module__.startswith("rocmax"):
             _fill(owner)
             for member in vars(owner).values():
-                member = getattr(member, "__func__", member)
+                member = getattr(member, "__func__", getattr(member, "fn", member))  # a method of `available_if` has `fn`
                 if inspect.isfunction(member):
                     _fill(member)
 
