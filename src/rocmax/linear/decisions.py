@@ -58,8 +58,11 @@ class ThresholdRefinement(Refinement):
         )
 
 
-class DecisionClassifier(MeasureMixin, LinearScoreClassifier):
-    """Base class for threshold-based measures: minimize a soft version of the measure, or a convex upper bound."""
+class ThresholdBasedMixin(MeasureMixin):
+    """Mixin for threshold-based measures: minimize a soft version of the measure, or a convex upper bound.
+
+    It must precede ``LinearScoreClassifier`` in the list of bases.
+    """
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class DecisionClassifier(MeasureMixin, LinearScoreClassifier):
         self.warm_start = warm_start
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]  # of LinearScoreClassifier
         check_number("C", self.C, above=0.0)
         check_number("start_C", self.start_C, above=0.0)
         check_choice("loss", self.loss, ("auto", "convex"))
@@ -120,7 +123,7 @@ def soft_width(data: TrainingSet) -> float:
     return result
 
 
-class FBetaClassifier(DecisionClassifier):
+class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
     Finally, the threshold is set to the value that maximizes :math:`F_\beta` on the training rows.
@@ -208,7 +211,7 @@ class FBetaClassifier(DecisionClassifier):
         return FBetaMeasure(self.beta)
 
 
-class GMeanClassifier(DecisionClassifier):
+class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the G-mean, the geometric mean of the true-positive and the true-negative rate.
 
     Finally, the threshold is set to the value that maximizes the G-mean on the training rows.
@@ -252,7 +255,7 @@ class GMeanClassifier(DecisionClassifier):
         return GMeanMeasure()
 
 
-class PrecisionAtKClassifier(DecisionClassifier):
+class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision among the ``k`` highest scores.
 
     A row is predicted positive if its score is above the threshold that separates the top ``k`` training rows.
@@ -353,7 +356,7 @@ class PrecisionAtKClassifier(DecisionClassifier):
         )
 
 
-class BreakEvenClassifier(DecisionClassifier):
+class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for the precision-recall break-even point.
 
     The number of training rows predicted positive equals the number of positives.
