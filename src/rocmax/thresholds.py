@@ -28,8 +28,8 @@ from rocmax._validation import (
     towards,
     warn_if_majority,
 )
+from rocmax.measures import above_order, at_fpr, at_tpr, below_order
 from rocmax.metrics.curve import group_numbers
-from rocmax.metrics.thresholds import above_order, at_fpr, at_tpr, below_order
 
 
 def _has_probabilities(wrapper: Any) -> bool:

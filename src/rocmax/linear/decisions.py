@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from rocmax._support import Array
+from rocmax._support import Array, check_top
 from rocmax._validation import TrainingSet, check_choice, check_number
-from rocmax._window import check_top
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import LinearScoreClassifier, solve_linear
 from rocmax.linear.refine import TRUST, Refinement, Start
@@ -63,6 +62,8 @@ class ThresholdBasedMixin(MeasureMixin):
 
     It must precede ``LinearScoreClassifier`` in the list of bases.
     """
+
+    verbose: Any
 
     def __init__(
         self,

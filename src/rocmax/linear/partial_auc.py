@@ -9,9 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from rocmax._folds import Split, check_splits, folds, given_splits, is_behind, with_groups
-from rocmax._support import Array, counted
+from rocmax._support import Array, check_corner, counted
 from rocmax._validation import TrainingSet, check_choice, check_number, check_training_set, random_source
-from rocmax._window import check_corner
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,

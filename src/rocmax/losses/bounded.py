@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, check_top, top_weight, window_end
+from rocmax._rounding import top_weight, window_end
+from rocmax._support import Array, Index, check_corner, check_top
 from rocmax.losses.base import BoundLoss, Loss, scatter
 from rocmax.losses.contingency import FBeta, GMean
 from rocmax.losses.ranks import LowestPositives, blocks, cut, prefix, without_gaps

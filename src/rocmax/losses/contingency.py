@@ -20,8 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_top, top_weight
+from rocmax._rounding import top_weight
+from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 

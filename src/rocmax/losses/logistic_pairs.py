@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, window_end
+from rocmax._rounding import window_end
+from rocmax._support import Array, Index, check_corner
 from rocmax.losses.base import BoundLoss, Loss, Pairs, scatter
 from rocmax.losses.ranks import (
     LowestPositives,

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
-from rocmax._window import window_end
 from rocmax.losses.base import BoundLoss, Pairs
 
 # Sorted negatives in a window of false-positive rates.

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, window_end
+from rocmax._rounding import window_end
+from rocmax._support import Array, Index, check_corner
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.binned import BoundBinned
 from rocmax.losses.ranks import (
