@@ -54,23 +54,11 @@ def product_error(X: Any, w: Array) -> Array:
 
 
 def join_ties(scores: Array, error: Array | None = None) -> Array:
-    """Set scores that differ only by rounding error to the same value.
+    """Set scores that differ only by rounding error to the same value; no score is decreased.
 
-    A run of sorted scores in which neighbors differ by at most their error bounds is set to its highest score. Runs
-    longer than several error bounds are not changed: there, rounding errors cannot be distinguished from actual
-    differences.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Finite scores.
-    error : ndarray of shape (n,), default=None
-        Error bound of each score; by default a small multiple of the machine epsilon times the score.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The adjusted scores. No score is decreased.
+    A run of sorted scores in which neighbors differ by at most their error bounds, by default those of double
+    precision, is set to its highest score. Runs longer than several error bounds are not changed: there, rounding
+    errors cannot be distinguished from actual differences.
     """
     if scores.size == 0 or scores.min() == scores.max():
         return scores.copy()
@@ -102,19 +90,10 @@ def join_ties(scores: Array, error: Array | None = None) -> Array:
 
 
 def join_ties_near(scores: Array, place: float, error: Callable[[Index], Array]) -> Array:
-    """Join scores as :func:`join_ties`, but only close to one of them.
+    """Join scores as :func:`join_ties`, in place, but only close to one of them; ``error`` returns bounds of rows.
 
     The scores equal to ``place`` up to rounding error, the next higher and the next lower ones are those of
     :func:`join_ties`; scores further away may differ.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-        Finite scores; the array is changed.
-    place : float
-        One of the scores.
-    error : callable
-        Function that returns the error bounds of some rows.
     """
     size = _NEAR
     while 2 * size < scores.size:

@@ -24,21 +24,10 @@ from rocmax._support import Array
 
 
 def canonical_csr(X: Any) -> Any:
-    """Return sparse rows as CSR with sorted indices, no duplicates, and 32-bit indices if possible.
+    """Return sparse rows as CSR, sorted, without duplicates, with 32-bit indices if possible; the input is kept.
 
-    Duplicate entries are summed, in single precision for float32 and in double precision otherwise. The input is not
-    modified, and it is not copied if it already has this format. Arrays that are not two-dimensional or not of a real
-    data type are returned unchanged: scikit-learn's validation rejects them.
-
-    Parameters
-    ----------
-    X : sparse matrix or array
-        Rows in any of SciPy's sparse formats.
-
-    Raises
-    ------
-    ValueError
-        If an index of a CSR or CSC matrix is out of bounds.
+    Duplicate entries are summed, in single precision for float32 and in double precision otherwise. Arrays that are not
+    two-dimensional or not of a real data type are returned unchanged: scikit-learn's validation rejects them.
     """
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         return X
@@ -417,15 +406,10 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
 
 
 def named_pos_label(estimators: Iterable[Any], pos_label: Any = None, caller: str = "pos_label") -> Any:
-    """Return the positive class that ``pos_label`` or the estimators name; None if none of them does.
+    """Return the positive class that ``pos_label`` or the estimators name; None if none does, an error if they differ.
 
     An estimator names a class by its parameter ``pos_label``. A pipeline has that of its last step, and a search or
     another estimator that wraps estimators has theirs.
-
-    Raises
-    ------
-    ValueError
-        If two of them name different classes.
     """
     first, label = caller, pos_label
     for name, found in (pair for estimator in estimators for pair in _named_by(estimator)):

@@ -20,22 +20,13 @@ from rocmax.losses.ranks import LowestPositives, blocks, cut, prefix, without_ga
 
 
 class Anchored(BoundLoss):
-    r"""Loss of standardized scores plus a penalty on their distance from an anchor.
+    r"""Loss of standardized scores plus a penalty on their distance from the scores of an anchor.
 
     .. math:: R(t) + \frac{\lambda}{2} \, \mathrm{Var}(t - t_0), \qquad t = s / \mathrm{sd}(s)
 
     The objective is invariant to shift and scale of the scores, so a bounded loss cannot be decreased by making all
     scores equal. For standardized scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is
     measured in scores, not in weights, so it does not depend on the scale of the features.
-
-    Parameters
-    ----------
-    base : BoundLoss
-        Shift-invariant loss, bound to labels.
-    anchor : ndarray of shape (n_samples,)
-        Reference scores; they are standardized internally.
-    strength : float
-        Strength :math:`\lambda` of the penalty.
     """
 
     def __init__(self, base: BoundLoss, anchor: Array, strength: float) -> None:
@@ -332,13 +323,7 @@ class SoftPrecision(Loss):
 
 
 class BoundSoft(BoundLoss):
-    """Measure at a soft threshold, bound to labels.
-
-    Attributes
-    ----------
-    threshold : float
-        The threshold of the last call.
-    """
+    """Measure at a soft threshold, bound to labels; ``threshold`` is that of the last call."""
 
     convex = False
 
@@ -438,13 +423,7 @@ class BoundSoftMeasure(BoundSoft):
 
 
 class BoundSoftPrecision(BoundSoft):
-    """:class:`SoftPrecision` bound to labels.
-
-    Attributes
-    ----------
-    k : float
-        Total weight of the top rows.
-    """
+    """:class:`SoftPrecision` bound to labels; ``k`` is the total weight of the top rows."""
 
     def __init__(self, loss: SoftPrecision, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, loss.width)
@@ -475,15 +454,7 @@ class BoundSoftPrecision(BoundSoft):
 
 
 class Shares:
-    """Soft weight of the rows of one class above a threshold, with scores in units of half the step width.
-
-    Parameters
-    ----------
-    place : ndarray
-        Scaled scores of the rows.
-    weight : ndarray
-        Weights of the rows.
-    """
+    """Soft weight of the rows of one class above a threshold, with scores in units of half the step width."""
 
     def __init__(self, place: Array, weight: Array) -> None:
         order = np.argsort(place)

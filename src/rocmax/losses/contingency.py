@@ -554,15 +554,10 @@ class FreeShift(Loss):
 
 
 class BoundFreeShift(BoundLoss):
-    """:class:`FreeShift` bound to labels.
+    """:class:`FreeShift` bound to labels; ``shift`` is the best shift of the last call.
 
     The subgradient is a mixture of the two labellings that are optimal on either side of the best shift, so the
     coefficients sum to zero.
-
-    Attributes
-    ----------
-    shift : float
-        The best shift of the last call.
     """
 
     def __init__(self, base: BoundContingency) -> None:
@@ -736,13 +731,7 @@ class BreakEven(Loss):
 
 
 class BoundTop(BoundLoss):
-    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives.
-
-    Attributes
-    ----------
-    k : float
-        Total weight of the top rows.
-    """
+    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives."""
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
         super().__init__(y, sample_weight)

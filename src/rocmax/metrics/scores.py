@@ -605,22 +605,9 @@ def break_even(curve: Curve) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """Public metric function, and its computation from the ROC curve of validated and sorted inputs.
+    """Public metric function of labels and scores or predicted labels, and its computation from a ROC curve.
 
-    Attributes
-    ----------
-    name : str
-        Name of the function, without the suffix ``_score``.
-    function : callable
-        The public function of labels and of scores or predicted labels.
-    from_curve : callable
-        The same value from the ROC curve.
-    ranked : callable
-        Function that validates and sorts the inputs.
-    greater_is_better : bool
-        Whether higher values are better.
-    one_class : bool
-        Whether the function is defined if all labels are equal.
+    ``ranked`` validates and sorts the inputs; ``one_class`` is whether the function is defined if all labels are equal.
     """
 
     name: str
