@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -323,7 +324,15 @@ class CountedScorer:
         return value
 
 
-# Kinds of warnings that whoever shows warnings need not show for now.
+# Warnings: where they point to, and kinds that whoever shows them need not show for now.
+
+
+def stack_level() -> int:
+    """Return the ``stacklevel`` with which the caller's warning points to the call from outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "rocmax":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _HUSHED: list[type[Warning]] = []

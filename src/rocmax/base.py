@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, score_error
-from rocmax._support import Array, check_beta, check_corner, check_top
+from rocmax._support import Array, check_beta, check_corner, check_top, stack_level
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -105,14 +105,14 @@ class Decision(ABC):
         index = positive_index(self.classes_, self.pos_label)
         return self._measure(y, towards(decision, index), sample_weight, self.classes_[index])
 
-    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array], stacklevel: int = 3) -> None:
+    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array]) -> None:
         """Warn if all training rows have the same score although they differ; ``scores_of`` scores validated rows.
 
         Each ``fit`` that a user calls ends with it once; fits to folds inside an estimator do not.
         """
         if _all_equal(X, scores_of) and _rows_differ(X):
             text = f"{type(self).__name__}: all training rows have the same score, so the model ranks at random. "
-            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stacklevel)
+            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stack_level())
 
     def _remedy(self) -> str:
         """Return the part of the warning that explains a constant score and how to avoid it."""

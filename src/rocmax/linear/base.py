@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, join_ties_near, product_error, score_error
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
@@ -78,14 +78,14 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         return self
 
     def _fit_to(self, data: TrainingSet) -> None:
-        """Fit the model to validated data; called by ``fit``, whose caller the warnings name."""
+        """Fit the model to validated data."""
         sign = direction(data.positive_index)
         start = self._previous_weights(data.X.shape[1])
         result = self._minimize(data, None if start is None else sign * start, self._progress())
-        self._warn(result, stacklevel=4)
+        self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
         if result.w.any():
-            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w), stacklevel=4)
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
 
     def _previous_weights(self, n_features: int) -> Array | None:
         """Return the weights of the previous fit for a warm start, if there is one."""
@@ -153,16 +153,15 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
         return report
 
-    def _warn(self, result: Result, stacklevel: int = 3) -> None:
-        name = type(self).__name__
+    def _warn(self, result: Result) -> None:
+        name, text = type(self).__name__, ""
         if not result.converged:
-            text = f"{name}: {result.message}"
-            if not result.w.any():
-                text += ". The weights are still zero, so the model ranks at random"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+            still = "" if result.w.any() else ". The weights are still zero, so the model ranks at random"
+            text = f"{name}: {result.message}{still}"
         elif not result.w.any():
             text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+        if text:
+            warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
 def solve_linear(

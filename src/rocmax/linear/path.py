@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -216,10 +216,10 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
         text = (
             f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
         )
-        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
     if not coefs.any():
         text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
     sign = direction(data.positive_index)
     return PartialAUCPath(
         radii=radii,

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from rocmax._rounding import DUST
-from rocmax._support import Array, check_floor, check_window
+from rocmax._support import Array, check_floor, check_window, stack_level
 from rocmax.metrics.curve import Blocks, Curve, RankedRows, group_numbers, rank_scores
 from rocmax.metrics.scores import Metric, MetricLike, find_metric
 
@@ -311,7 +311,7 @@ def bootstrap_interval(
             f"the interval of {name} covers less often than its level: {estimate.caution}. Use "
             f"{'delong_interval or more rows' if name == 'roc_auc' else 'more rows'}",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return estimate.low, estimate.high
 
@@ -700,7 +700,7 @@ def delong_interval(
             f"DeLong's interval covers less often than its level: {few}. Use more rows; the bootstrap covers less "
             "often still",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return ends
 
@@ -848,7 +848,7 @@ def _warn_if_few(*models: _Placements) -> None:
             f"the window contains about {count}; DeLong's variance requires at least {MIN_IN_REGION} and is not "
             "reliable with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stack_level(),
         )
 
 
