@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 
 from rocmax._rounding import join_ties, score_error
 from rocmax._support import Array, check_beta, check_corner, check_top, stack_level
@@ -29,10 +30,6 @@ from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, ROCAUCMeasure, pick_measure
 
 # Base classes of the classifiers.
-
-
-# Rows that are scored at a time to find two different scores; the first ones nearly always have them.
-_ROWS_AT_A_TIME = 1000
 
 
 class Decision(ABC):
@@ -211,16 +208,16 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
 
 def _all_equal(X: Any, scores_of: Callable[[Any], Array]) -> bool:
     """Return whether all rows have the same score."""
+    # In blocks: the first one nearly always has two different scores.
     first = scores_of(X[:1])[0]
-    starts = range(0, X.shape[0], _ROWS_AT_A_TIME)
-    return all((scores_of(X[start : start + _ROWS_AT_A_TIME]) == first).all() for start in starts)
+    return all((scores_of(X[rows]) == first).all() for rows in gen_batches(X.shape[0], 1000))
 
 
 def _rows_differ(X: Any) -> bool:
     """Return whether there are two different rows; missing values are equal."""
     if sparse.issparse(X):
         return bool((X.max(axis=0) != X.min(axis=0)).nnz)
-    parts = (X[start : start + _ROWS_AT_A_TIME] for start in range(0, X.shape[0], _ROWS_AT_A_TIME))
+    parts = (X[rows] for rows in gen_batches(X.shape[0], 1000))
     return not all(np.array_equal(rows, np.broadcast_to(X[0], rows.shape), equal_nan=True) for rows in parts)
 
 

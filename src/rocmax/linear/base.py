@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -261,14 +261,29 @@ class NormConstraintMixin:
 # Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.
 
 
-# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
-MANY_ROWS = 10_000
-# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
-ROUGH_SHARE = 0.06
-# Largest number of cuts for a starting point with the tight loss, and its tolerance: on few rows without and with
-# ``min_tpr > 0``, and on many rows.
-_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
-_CUTS_MANY, _CUT_TOL_MANY = 50, 1e-3
+@dataclass(frozen=True)
+class StartRules:
+    """Accuracy of starting points, which need not be optimal: convergence can be slow to zero weights.
+
+    Attributes
+    ----------
+    many_rows : int
+        From this number of rows on, they are less accurate: the sampling error is larger than the tolerance.
+    rough_share : float
+        Fraction of the maximum number of iterations for a starting point with a convex loss on pairs.
+    cuts, cut_tol, cut_tol_above : int and float
+        Largest number of cuts for a starting point with the tight loss, and its tolerance without and with
+        ``min_tpr > 0``; on many rows, half the cuts and the second tolerance.
+    """
+
+    many_rows: int = 10_000
+    rough_share: float = 0.06
+    cuts: int = 100
+    cut_tol: float = 1e-4
+    cut_tol_above: float = 1e-3
+
+
+START_RULES = StartRules()
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -293,14 +308,13 @@ def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
 def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
     """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
 
-    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
-    whether the window is limited to rates above a true-positive rate.
+    ``above`` is whether the window is limited to rates above a true-positive rate.
     """
-    if kind == "tight" and n_rows >= MANY_ROWS:
-        return CuttingPlane(_CUT_TOL_MANY, _CUTS_MANY)
+    rules = START_RULES
+    many = n_rows >= rules.many_rows
     if kind == "tight":
-        return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
-    rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
+        return CuttingPlane(rules.cut_tol_above if above or many else rules.cut_tol, rules.cuts // (2 if many else 1))
+    rough = SmoothedNewton(tol * (20.0 if many else 1.0), max(1, round(rules.rough_share * max_iter)))
     if kind == "hinge":
         return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
     return rough

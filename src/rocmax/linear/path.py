@@ -27,9 +27,6 @@ from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
 
-# Default radii, relative to the radius at which the linear approximation of the loss at zero weights is zero.
-_SMALLEST, _LARGEST = 0.05, 20.0
-
 
 @dataclass(frozen=True)
 class PartialAUCPath:
@@ -255,12 +252,12 @@ def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingS
     value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
     slope = as_operator(data.X).rmatvec(coefficients)
     if not slope.any():
-        return np.geomspace(_SMALLEST, _LARGEST, n_radii)
+        return np.geomspace(0.05, 20.0, n_radii)
 
     def excess(log_radius: float) -> float:
         ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
-    result: Array = unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    result: Array = unit * np.geomspace(0.05, 20.0, n_radii)
     return result

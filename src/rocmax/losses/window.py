@@ -34,12 +34,6 @@ from rocmax.losses.ranks import (
 # Bounds of a loss on a window at given scores, from negatives that are sorted once.
 
 
-# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
-_KEPT = 0.25
-# Largest part of the rows that counts as few rows that determine the loss.
-_MOST_ROWS = 0.4
-
-
 class Coefficients(NamedTuple):
     """Rows of positives and of negatives with their coefficients in a gradient; those of other rows are zero."""
 
@@ -105,7 +99,7 @@ class WindowEvaluation(Evaluation):
         """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window."""
         loss = self.loss
         size = loss.n_positive + reach * loss.b / loss.n * loss.n_negative
-        if loss.beyond or size > _MOST_ROWS * loss.n_samples:
+        if loss.beyond or size > 0.4 * loss.n_samples:  # a smaller part would hardly save time
             return None
         rows = np.concatenate([loss.positive, descending(self.scores, loss, reach * loss.b).rows])
         rows.sort()
@@ -115,7 +109,7 @@ class WindowEvaluation(Evaluation):
         if self._ranked is None or self._ranked[0] < width:
             loss = self.loss
             ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
-            if ranked.rows.size > _KEPT * loss.n_samples:
+            if ranked.rows.size > loss.n_samples / 4:  # too much memory to keep
                 return loss.cut(self.scores, width, ranked)
             self._ranked = width, ranked
         return self.loss.cut(self.scores, width, self._ranked[1])
@@ -124,8 +118,6 @@ class WindowEvaluation(Evaluation):
 # Hinge losses on a window of false-positive rates and above a true-positive rate, bound to labels.
 
 
-# With fewer rows than this in a soft end, their density is not used.
-_FEW_INSIDE = 100
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -417,7 +409,7 @@ class BoundConvex(WindowBound):
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(inside, slope, soft, count)]
         around = rows[offset.searchsorted(-wide, side="right") : offset.searchsorted(wide)]
-        if inside.size < _FEW_INSIDE:
+        if inside.size < 100:  # too few for their density
             return [self._band_pairs(around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
         density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]
