@@ -74,6 +74,8 @@ n_jobs : int or None
     Number of parallel processes. None means 1, unless in a :obj:`joblib.parallel_config` context; -1 means all cores.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
+radius : float
+    Upper bound on the norm or penalty of the weights, above zero.
 random_state : int, RandomState instance or None
     Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
     global generator is never used.

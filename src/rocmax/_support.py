@@ -18,17 +18,11 @@ from numpy.typing import NDArray
 
 from rocmax._docstrings import complete
 
-# Array type aliases.
-
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 # Row indices for compiled loops.
 RowNumbers = NDArray[np.int64]
-
-
-# Public module paths of classes and functions.
 
 
 def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:

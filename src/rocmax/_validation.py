@@ -20,8 +20,6 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from rocmax._support import Array, stack_level
 
-# Conversion of sparse matrices to the canonical CSR format that the package uses.
-
 
 def canonical_csr(X: Any) -> Any:
     """Return sparse rows as CSR, sorted, without duplicates, with 32-bit indices if possible; the input is kept.

@@ -29,8 +29,6 @@ from rocmax._validation import (
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, ROCAUCMeasure, pick_measure
 
-# Base classes of the classifiers.
-
 
 class Decision(ABC):
     """Mixin with ``predict`` and ``score``; must precede ``BaseEstimator`` in the list of bases."""
@@ -219,9 +217,6 @@ def _rows_differ(X: Any) -> bool:
         return bool((X.max(axis=0) != X.min(axis=0)).nnz)
     parts = (X[rows] for rows in gen_batches(X.shape[0], 1000))
     return not all(np.array_equal(rows, np.broadcast_to(X[0], rows.shape), equal_nan=True) for rows in parts)
-
-
-# Mixin for estimators with a parameter ``measure``.
 
 
 REFERENCES = ("best", "positives")

@@ -407,8 +407,27 @@ class BreakEvenPointMeasure(Measure):
         return at_top(scores, positive, weight, total)
 
 
+class TableMeasure(Measure):
+    """Base class of measures of the predicted labels that have losses; the threshold has the largest value."""
+
+    def _loss(self) -> losses.FBeta | losses.GMean:
+        raise self._no_loss()
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the structural hinge loss for the measure at the best shift of the scores."""
+        return losses.FreeShift(self._loss())
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the measure at a soft threshold."""
+        return losses.SoftMeasure(self._loss(), width)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the threshold with the largest value."""
+        return best_measure(scores, positive, weight, self._loss().measure)
+
+
 @dataclass(frozen=True)
-class FBetaMeasure(Measure):
+class FBetaMeasure(TableMeasure):
     """F-beta score of the predicted labels.
 
     Parameters
@@ -424,37 +443,19 @@ class FBetaMeasure(Measure):
     def __post_init__(self) -> None:
         check_beta(self.beta)
 
-    def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge loss for F-beta at the best shift of the scores."""
-        return losses.FreeShift(losses.FBeta(self.beta))
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return F-beta at a soft threshold."""
-        return losses.SoftMeasure(losses.FBeta(self.beta), width)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold with the largest F-beta."""
-        return best_measure(scores, positive, weight, losses.FBeta(self.beta).measure)
+    def _loss(self) -> losses.FBeta:
+        return losses.FBeta(self.beta)
 
 
 @dataclass(frozen=True)
-class GMeanMeasure(Measure):
+class GMeanMeasure(TableMeasure):
     """Geometric mean of the true-positive and the true-negative rate of the predicted labels."""
 
     name: ClassVar[str] = "g_mean"
     _title: ClassVar[str] = "G-mean"
 
-    def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge loss for the G-mean at the best shift of the scores."""
-        return losses.FreeShift(losses.GMean())
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return the G-mean at a soft threshold."""
-        return losses.SoftMeasure(losses.GMean(), width)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold with the largest G-mean."""
-        return best_measure(scores, positive, weight, losses.GMean().measure)
+    def _loss(self) -> losses.GMean:
+        return losses.GMean()
 
 
 @dataclass(frozen=True)
@@ -560,8 +561,6 @@ def pick_measure(
 
 
 # Thresholds on scores: a row is predicted positive if its score is above the threshold.
-
-
 Rate = Callable[[Array, Array, float, float], Array]
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from rocmax._support import Array, Parameters, publish
 
-# Penalties that are added to the loss.
-
 
 @dataclass(frozen=True)
 class SquaredL2(Parameters):
@@ -65,9 +63,6 @@ class Unpenalized(Parameters):
     def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return zeros."""
         return np.zeros_like(w)
-
-
-# Groups of features; each feature belongs to exactly one group.
 
 
 def group_labels(groups: Any, n_features: int) -> NDArray[np.intp]:
@@ -137,8 +132,7 @@ class Ball(ABC):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
 
     Attributes
     ----------
@@ -203,8 +197,7 @@ class L2Ball(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
 
     Examples
     --------
@@ -257,8 +250,7 @@ class ElasticNetBall(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     l1_ratio : float, default=0.5
         The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
 
@@ -335,8 +327,7 @@ class L1Ball(ElasticNetBall):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     l1_ratio : float, default=1.0
         Always 1: the elastic net without its L2 part.
 
@@ -365,8 +356,7 @@ class GroupBall(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     groups : array-like of shape (n_features,), or list of array-likes of int
         One label per feature (numbers or words), or one array of feature indices per group. The indices must name every
         feature once.

@@ -47,9 +47,6 @@ def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, A
     return {**given, "groups": groups} if takes_groups else given
 
 
-# Base of the classifiers with a threshold from held-out rows.
-
-
 class Scored(NamedTuple):
     """Scores, labels, weights and groups (integers from 0) of the held-out rows."""
 
@@ -331,9 +328,6 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
-
-
-# Thresholds that control the false-positive or the true-positive rate on new rows.
 
 
 class FPRThresholdClassifier(HeldOutThreshold):

@@ -22,8 +22,6 @@ from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.solvers import CCCP, Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
 from rocmax.solvers.base import Progress, Solver
 
-# Base class of the linear estimators, with the common ``fit`` method.
-
 
 class LinearDecision:
     """Mixin with the decision function of a linear model; must precede ``Decision`` in the list of bases."""

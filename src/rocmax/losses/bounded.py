@@ -16,8 +16,6 @@ from rocmax.losses.base import BoundLoss, Loss, scatter
 from rocmax.losses.contingency import FBeta, GMean
 from rocmax.losses.ranks import LowestPositives, blocks, cut, prefix, without_gaps
 
-# Scale-invariant loss with a penalty on the distance from given scores.
-
 
 class Anchored(BoundLoss):
     r"""Loss of standardized scores plus a penalty on their distance from the scores of an anchor.
@@ -83,9 +81,6 @@ class Anchored(BoundLoss):
 
     def _share_of(self, rows: slice) -> Any:
         return self._share if isinstance(self._share, float) else self._share[rows]
-
-
-# Bounded surrogate of the partial AUC: a smooth step function on the pairs in the window.
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,6 @@ from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
-# Exact search for the most violated labeling of a measure of true and false positives.
-
 
 @dataclass(frozen=True)
 class SearchRules:
@@ -513,9 +511,6 @@ class GMean(ContingencyLoss):
         """Return the plane through three corners, which is above the bilinear interpolation of all four."""
         (origin, up), (_, far) = ([1.0 - self.measure(t, f, m, n) for f in (f1, f2)] for t in (t1, t2))
         return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
-
-
-# Losses for measures of the contingency table at the best shift of the scores.
 
 
 @dataclass(frozen=True)

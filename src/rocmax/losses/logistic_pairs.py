@@ -225,9 +225,6 @@ def _range(one: Array, two: Array) -> tuple[float, float]:
     return float(min(one.min(), two.min())), float(max(one.max(), two.max()))
 
 
-# Losses on pairs in a window with a smooth or squared charge: surrogates for boosted trees and linear models.
-
-
 # Order of the derivative of the softplus function that is the charge of a pair.
 _SMOOTH = {"logistic": 0, "sigmoid": 1}
 _SURROGATES = (*_SMOOTH, "squared_hinge")

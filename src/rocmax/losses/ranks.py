@@ -21,9 +21,6 @@ from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
 from rocmax.losses.base import BoundLoss, Pairs
 
-# Sorted negatives in a window of false-positive rates.
-
-
 # Steps of this length along a circle are spread evenly over it, whatever their number.
 GOLDEN = 0.6180339887498949
 

@@ -31,8 +31,6 @@ from rocmax.losses.ranks import (
     systematic,
 )
 
-# Bounds of a loss on a window at given scores, from negatives that are sorted once.
-
 
 class Coefficients(NamedTuple):
     """Rows of positives and of negatives with their coefficients in a gradient; those of other rows are zero."""
@@ -444,9 +442,6 @@ def _edge(half: float, end: float) -> float:
     Rounding must not decide whether that row is inside.
     """
     return half * (1 + 1e-9) + 8 * _EPS * abs(end)
-
-
-# Pairwise hinge loss on a window of false-positive rates that does not start at 0, bound to labels.
 
 
 class BoundHinge(WindowBound):

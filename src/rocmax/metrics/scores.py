@@ -28,8 +28,6 @@ from rocmax.metrics.curve import (
     score_blocks,
 )
 
-# Areas under the ROC curve and under a part of it.
-
 
 def partial_auc_score(
     y_true: ArrayLike,

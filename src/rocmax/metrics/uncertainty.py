@@ -219,9 +219,6 @@ def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
     return n_copies < RULES.few_copies * n_places and bool((weight == np.floor(weight)).all())
 
 
-# Confidence intervals and paired tests by the bootstrap.
-
-
 # A measure or its name, and its parameters.
 Named = tuple[MetricLike, dict[str, Any]]
 
@@ -945,21 +942,6 @@ def _height(fpr: Array, tpr: Array, at: float, side: str) -> float:
     if length == 0:
         return float(tpr[place])
     return float(tpr[place - 1] + (tpr[place] - tpr[place - 1]) * (at - fpr[place - 1]) / length)
-
-
-def area_and_variance(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    min_fpr: float = 0.0,
-    max_fpr: float = 1.0,
-    min_tpr: float = 0.0,
-    groups: ArrayLike | None = None,
-) -> tuple[float, float]:
-    """Return the area in a region and DeLong's variance of it."""
-    rows = rank_scores(y_true, y_score, None, None)
-    placements = _placements(rows, min_fpr, max_fpr, min_tpr)
-    return placements.area, _spread(rows, placements.values, group_numbers(groups, None, y_true)).variance
 
 
 def _spread(rows: RankedRows, values: Array, groups: NDArray[np.intp] | None) -> _Spread:
