@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from rocmax import AUCClassifier
+from rocmax._rounding import window_end
+from rocmax._support import check_window
 from rocmax._validation import check_choice, check_number, check_rows, check_training_set
-from rocmax._window import check_window, window_end
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([0, 1, 0, 1, 1, 0])

@@ -25,13 +25,13 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
 from rocmax._validation import CHECKING, TrainingSet
-from rocmax._window import window_end
 from rocmax.linear.base import MANY_ROWS, start_solver
 from rocmax.losses import Loss, PartialAUCHinge
-from rocmax.losses.binned import blocks
 from rocmax.losses.bounded import Anchored
+from rocmax.losses.ranks import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import FAR, RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized

@@ -10,7 +10,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Bools, counted
+from rocmax._folds import close_to_best, is_behind
+from rocmax._support import Array, counted
 from rocmax._validation import TrainingSet
 from rocmax.linear.base import LinearScoreClassifier
 from rocmax.linear.refine import SUBGROUP_STRENGTH, Labels, Solutions, StartSpec, WindowRefinement, weighted_spread
@@ -34,24 +35,6 @@ def agreement(weights: Array, data: TrainingSet) -> float:
         return 0.0
     correlation = covariance / np.outer(spread, spread)
     return float(correlation[np.triu_indices(len(weights), 1)].mean())
-
-
-def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
-    """Return the columns whose mean is within ``errors`` standard errors of the best mean.
-
-    The standard error is that of the paired difference over the rows (folds).
-    """
-    best = int(np.argmax(scores.mean(axis=0)))
-    behind = scores[:, [best]] - scores
-    n_folds = scores.shape[0]
-    error = behind.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1])
-    return np.flatnonzero(behind.mean(axis=0) <= errors * error)
-
-
-def clearly_above(scores: Array, others: Array) -> bool:
-    """Return whether the mean of ``scores`` exceeds that of ``others`` by more than two standard errors (paired)."""
-    gain = scores - others
-    return bool(gain.mean() > 2.0 * gain.std(ddof=1) / np.sqrt(gain.size)) if gain.size > 1 else bool(gain[0] > 0)
 
 
 # Cross-validation folds of the partial-AUC fit: starting points, paths from them, and their selection.
@@ -165,6 +148,7 @@ class Route:
         self._models = [models for _, models, _ in paths]
         self.n_iter = max(n_iter for _, _, n_iter in paths)
         self.best = int(np.argmax(self.scores.mean(axis=0)))
+        # Smaller values within one standard error: a stronger penalty is the simpler model.
         self.averaged = close_to_best(self.scores[:, : self.best + 1])
 
     @property
@@ -272,8 +256,8 @@ class StartTrials:
         self._fit(range(half), left)
         if half < n_folds:
             scores = self.scores[:half, left]
-            best = scores[:, scores.mean(axis=0).argmax(), np.newaxis]
-            self._fit(range(half, n_folds), [left[i] for i in np.flatnonzero(~_is_behind(scores, best, _SAFE_BEHIND))])
+            best = scores[:, scores.mean(axis=0).argmax()]
+            self._fit(range(half, n_folds), [left[i] for i in np.flatnonzero(~is_behind(scores, best, _SAFE_BEHIND))])
 
     def add_promising(self, specs: Sequence[StartSpec]) -> None:
         """Fit starting points, and drop those with zero weights or behind the best present one in the first folds."""
@@ -286,7 +270,7 @@ class StartTrials:
             scores, level = self.scores[:done, left], best[:done, np.newaxis]
             behind = (scores < (level if done >= _TRIAL else self._hopeless(level))).all(axis=0)
             if done > _TRIAL:
-                behind |= _is_behind(scores, level, _BEHIND)
+                behind |= is_behind(scores, best[:done], _BEHIND)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
             left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
 
@@ -375,10 +359,3 @@ class StartTrials:
 
     def _agree(self, k: int, data: TrainingSet) -> bool:
         return agreement(self.weights[:, k], data) >= _AGREEMENT
-
-
-def _is_behind(scores: Array, best: Array, n_errors: float) -> Bools:
-    """Return which starts are behind the best by more than a number of standard errors of the paired difference."""
-    gap = best - scores
-    result: Bools = gap.mean(axis=0) > n_errors * gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
-    return result

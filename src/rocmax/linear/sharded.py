@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from rocmax._files import check_output, write_file
+from rocmax._rounding import window_end
 from rocmax._support import Array, Listener, listening
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
-from rocmax._window import window_end
 from rocmax.data.store import checksum
 from rocmax.linear.base import ROUGH_SHARE
 from rocmax.linear.refine import STARTS, STEP, TRUST

@@ -73,7 +73,7 @@ class Evaluation:
 
     def _computed(self, width: float) -> tuple[float, Array]:
         """Compute the minorant."""
-        return self.loss.value_and_gradient(self.scores)
+        return self.loss._minorant(self.scores, width)
 
     def value(self, width: float) -> float:
         """Return the value of the minorant; the last gradient, which is as large as the scores, is kept."""
@@ -187,6 +187,10 @@ class BoundLoss(ABC):
     def at(self, scores: Array) -> Evaluation:
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return Evaluation(self, scores)
+
+    def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
+        """Compute :meth:`Evaluation.minorant`."""
+        return self.value_and_gradient(scores)
 
     def binned(self, n_bins: int) -> BoundLoss | None:
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
@@ -303,11 +307,10 @@ class Tilted(BoundLoss):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient of the tilted loss."""
-        return self.add(scores, *self.base.value_and_gradient(scores))
+        return self._add(scores, *self.base.value_and_gradient(scores))
 
-    def at(self, scores: Array) -> Evaluation:
-        """Return an object that computes several bounds of the tilted loss at the same scores."""
-        return TiltedEvaluation(self, scores)
+    def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
+        return self._add(scores, *self.base.at(scores).minorant(width))
 
     def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
@@ -318,19 +321,10 @@ class Tilted(BoundLoss):
         gradient, curvature = self.base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
-    def add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+    def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
         """Add the affine function to a value and a gradient of the base loss."""
         tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
-
-
-class TiltedEvaluation(Evaluation):
-    """Bounds of :class:`Tilted` at given scores."""
-
-    loss: Tilted
-
-    def _computed(self, width: float) -> tuple[float, Array]:
-        return self.loss.add(self.scores, *self.loss.base.at(self.scores).minorant(width))
 
 
 def scatter(n_samples: int, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:

@@ -16,7 +16,7 @@ Bins are sums over rows, so those of parts of the data add up to those of all ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,12 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
+from rocmax.losses.ranks import blocks
 
 # Histograms of scores: a bin is a row with a weight.
 
 
-# Rows that are processed at a time, so that temporary arrays stay in the cache.
-_BLOCK = 1 << 15
 # Largest number of bins per class: the numbers of the bins of both classes have 16 bits.
 MAX_BINS = 1 << 15
 # Share of the bins for the scores far below and for those far above the others, if there are any.
@@ -317,11 +316,6 @@ def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = N
         if weight is not None:
             found[rows] *= weight[rows]
     return found
-
-
-def blocks(size: int) -> Iterator[slice]:
-    """Split rows into blocks whose arrays fit into the cache."""
-    return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
 
 
 def _per_bin(size: int, length: float) -> float:

@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import top_weight
 from rocmax._support import Array, Bools
-from rocmax._window import top_weight
 from rocmax.losses.base import Loss
 from rocmax.losses.contingency import BreakEven, FreeShift, PrecisionAtK
 from rocmax.losses.logistic_pairs import WindowPairs
