@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_a_worker_frozen_while_it_loads_a_partition(slow_rows):
 
 @pytest.mark.parametrize("call", [measure, stream], ids=["measure", "stream"])
 def test_measures_and_streams_go_on_without_a_frozen_worker(rows, slow_rows, monkeypatch, call):
-    monkeypatch.setattr(cluster_module, "_SHORTEST_SILENCE", 4.0)
+    monkeypatch.setattr(cluster_module, "RULES", replace(cluster_module.RULES, shortest_silence=4.0))
     with scheduler(1) as client, worker_process(client) as (process, address), dask.config.set(scheduler=client):
         timer = threading.Timer(0.7, os.kill, (process.pid, signal.SIGSTOP))
         timer.start()
