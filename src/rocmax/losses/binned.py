@@ -392,18 +392,9 @@ class Binned(Loss):
 
 
 class BoundBinned(BoundLoss):
-    """:class:`Binned` bound to labels.
+    """:class:`Binned` bound to labels; ``bind`` binds the loss to the labels and weights of the bins.
 
-    Parameters
-    ----------
-    base : BoundLoss
-        The loss, bound to the labels of the rows.
-    bind : callable
-        Function that binds the loss to the labels and weights of the bins.
-    n_bins : int
-        Number of bins for each class.
-    reach : float, default=None
-        Weight of the highest-scored negatives that the loss compares with the positives; None for all negatives.
+    ``reach`` is the weight of the highest-scored negatives that the loss compares with the positives.
     """
 
     exact = False

@@ -113,17 +113,6 @@ class PartSteps:
     one half. This is the update of an augmented Lagrangian method for the shares; it reduces the smoothing error
     without a much smaller width.
 
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    C : float
-        Weight of the loss.
-    tol : float
-        Tolerance of the run that takes the steps.
-
     References
     ----------
     Shamir, Srebro and Zhang, "Communication-efficient distributed optimization using an approximate Newton-type
@@ -277,15 +266,6 @@ class WorkingSet:
     The loss on these rows is a lower bound of the loss on all rows, so that its cuts are valid for all rows. When the
     run has converged on them, the objective of all rows is computed, which needs one pass over the data. It is the same
     unless another row has entered the window; then the run continues on all rows.
-
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    binned : callable
-        Function that returns a large loss on bins, and None for a small one.
     """
 
     def __init__(
