@@ -116,7 +116,7 @@ class RowSample:
         self._missing = np.maximum(1.0 - np.diag(self.covariance), 0.0) if step > 1 else np.zeros(n_features)
 
     def moments(self, share: Array, factor: Array) -> Array:
-        """Estimate the sum of ``share factor [x, 1] [x, 1]'`` over all rows, with a factor for each row of the sample."""
+        """Estimate the sum of ``share factor [x, 1] [x, 1]'`` over all rows; ``factor`` is for the sample."""
         part = share[self.index]
         part = part * (share.sum() / part.sum()) * factor
         result = self._sums(part)
