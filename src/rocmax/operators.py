@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -263,26 +262,19 @@ class RotatedOperator:
 
 
 class CountingOperator:
-    """Operator that counts passes over the data: a product counts as the ``share`` of all rows that it has."""
+    """Operator that counts passes over the data: one for each product with all rows."""
 
-    def __init__(self, operator: Operator, share: float = 1.0) -> None:
-        self.operator = operator
-        self.shape = operator.shape
-        self.count, self._share = 0.0, share
-
-    @property
-    def passes(self) -> int:
-        """Number of passes so far, rounded up."""
-        return math.ceil(self.count - 1e-9)
+    def __init__(self, operator: Operator) -> None:
+        self.operator, self.shape, self.passes = operator, operator.shape, 0
 
     def matvec(self, w: Array) -> Array:
         """Return the scores; one pass."""
-        self.count += self._share
+        self.passes += 1
         return self.operator.matvec(w)
 
     def rmatvec(self, c: Array) -> Array:
         """Return the weighted sum of rows; one pass."""
-        self.count += self._share
+        self.passes += 1
         return self.operator.rmatvec(c)
 
     def rows(self, index: NDArray[np.intp]) -> Any:

@@ -432,10 +432,8 @@ class BoundBinned(BoundLoss):
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the exact loss on some rows."""
-        if copies is None:
-            return self.base.restrict(rows)
         return self.bind(self.is_positive[rows], self.weight[rows] * copies)
 
 
@@ -482,10 +480,6 @@ class BinnedEvaluation(Evaluation):
         loss, n_bins = self.loss, 4 * self.loss.n_bins
         finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
         return finer.at(self.scores)
-
-    def active(self, reach: float) -> Index | None:
-        """Return the rows that determine the exact loss near these scores."""
-        return self.loss.base.at(self.scores).active(reach)
 
     def sample(self, size: int) -> tuple[Index, Array] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.
