@@ -1,10 +1,10 @@
 """Whether the tests notice when the code is wrong: a seeded sample of mutants, each run against the tests next to it.
 
 ``python tests/mutants.py --n 30 --seed 1 --modules losses metrics/scores.py`` changes one operator, number, ``and``,
-``not``, ``min`` or returned value at a time in a copy of the repository, and runs those tests next to the module that call
-the changed function. A mutant that no test notices has survived. ``equivalent_mutants.toml`` lists those that no test
-can notice, with the reason, by the line that changes. Not changed: numbers at the top level of modules, which are tuned,
-types, and the texts of errors and warnings.
+``not``, ``min`` or returned value at a time in a copy of the repository, and runs those tests next to the module that
+call the changed function. A mutant that no test notices has survived. ``equivalent_mutants.toml`` lists those that no
+test can notice, with the reason, by the line that changes. Not changed: numbers at the top level of modules, which are
+tuned, types, and the texts of errors and warnings.
 """
 
 from __future__ import annotations

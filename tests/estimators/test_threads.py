@@ -21,7 +21,6 @@ from rocmax.boosted import engines as boosting
 from rocmax.cli.app import app
 from rocmax.tables import Columns, ParameterError, Running, compare_models, fit_table
 
-
 GOAL = {
     "target": "label",
     "positive": "fraud",
