@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmax._rounding import _NEAR, join_ties, join_ties_near, product_error
+from rocmax._rounding import TIES, join_ties, join_ties_near, product_error
 from rocmax._validation import find_classes
 from rocmax.measures import at_fpr, at_tpr, highest_rejected, lowest_accepted
 
@@ -26,7 +26,7 @@ RULES = {"fpr": (at_fpr, highest_rejected), "tpr": (at_tpr, lowest_accepted)}
 @settings(max_examples=60, deadline=None)
 def test_the_threshold_is_that_of_ties_joined_among_all_rows(seed, single, decimals, shift, repeats, rate, rule):
     rng = np.random.default_rng(seed)
-    n_rows = 3 * _NEAR
+    n_rows = 3 * TIES.near
     X = rng.standard_normal((n_rows, 3))
     X = (X if decimals is None else np.round(X, decimals))[rng.integers(0, n_rows // repeats, n_rows)] + shift
     X, w = X.astype(np.float32 if single else np.float64), rng.standard_normal(3)
@@ -52,7 +52,7 @@ def test_few_rows_are_examined():
         return np.full(rows.size, 1e-12)
 
     join_ties_near(scores, float(scores[17]), error)
-    assert examined == [_NEAR + 1]
+    assert examined == [TIES.near + 1]
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.37, 1.0])
