@@ -24,7 +24,7 @@ from scipy import sparse
 
 from rocmax._support import stage
 from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights, missing_values
-from rocmax.data.read import DataError, Kind, Table, TableSource, check_names
+from rocmax.data.read import DataError, Kind, Reading, Table, TableSource, check_names
 
 # Sizes in bytes, given as numbers or strings.
 
@@ -634,15 +634,9 @@ class RowStore:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target and the weights are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        delimiter
-        encoding : str, default=None
-            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
-        n_features : int, default=None
-            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        columns, types, delimiter, encoding
+        n_features : ...
+            This requires an extra pass.
         zero_based, skip_unlabelled
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
@@ -661,20 +655,17 @@ class RowStore:
         check_flag("skip_unlabelled", skip_unlabelled)
         check_names(columns)
         paths = find_files(files)
-        options: dict[str, Any] = {
-            "target": target,
-            "types": types,
-            "n_features": n_features,
-            "zero_based": zero_based,
-            "skip_unlabelled": skip_unlabelled,
-        }
+        reading = Reading(
+            delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabelled=skip_unlabelled
+        )
+        options: dict[str, Any] = {"target": target, "types": types, "n_features": n_features}
         home = _new_folder(folder)
         try:
             copy = BinaryCopy(home, skip_unlabelled)
             names: list[str] | None = None
             for path in paths:
                 before = file_stamp(path)
-                source = TableSource(path, delimiter=delimiter, encoding=encoding)
+                source = TableSource(path, reading)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
                 size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))

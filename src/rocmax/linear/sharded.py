@@ -472,15 +472,9 @@ class FitFilesMixin:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target and the weights are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        delimiter
-        encoding : str, default=None
-            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
-        n_features : int, default=None
-            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        columns, types, delimiter, encoding
+        n_features : ...
+            This requires an extra pass.
         zero_based, skip_unlabelled
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one

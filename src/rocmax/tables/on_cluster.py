@@ -17,11 +17,11 @@ from sklearn.pipeline import Pipeline
 from rocmax._support import Index, Message, Parameter, ParameterError, need, stage
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.dask.cluster import Tasks
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import Columns, Reading, Running
+from rocmax.tables.options import Columns, Running
 from rocmax.tables.preprocess import common_levels
 from rocmax.tables.read import Training, feature_options, known_labels, model_features, read_training, table_source
 from rocmax.tables.tune import WHOLE, make_preprocessing
