@@ -45,7 +45,7 @@ from rocmax.solvers.base import Cuts, Solver
 
 if TYPE_CHECKING:
     from rocmax.data import RowStore
-    from rocmax.data.store import Rows
+    from rocmax.data.store import RowChunks
 
 
 @dataclass(frozen=True)
@@ -576,7 +576,7 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
 class _Meter:
     """Rows that report the progress of passes over them on standard error."""
 
-    def __init__(self, rows: Rows, name: str | None) -> None:
+    def __init__(self, rows: RowChunks, name: str | None) -> None:
         self._rows, self._line = rows, None if name is None else _ProgressLine(name)
         self.shape, self.dtype = rows.shape, rows.dtype
         self._count, self._seconds = 0, 0.0
