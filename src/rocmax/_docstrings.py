@@ -35,6 +35,9 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
+exact : bool
+    Whether the distinct scores of the bins that matter are fetched, at most a million at a time, for the exact value;
+    bins with more are divided first. If False, ``error`` bounds the difference from the exact value.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
@@ -84,6 +87,9 @@ start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+timeout : float
+    Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
+    that sends no heartbeats is considered lost, but at least 10.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.
