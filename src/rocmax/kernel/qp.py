@@ -18,23 +18,9 @@ from rocmax.solvers.base import Callback, Progress, find_zero, invalid_bound, va
 
 
 def solve_system(system: Array, right: Array, gram: Array, **options: Any) -> Array:
-    """Solve a linear system that was made from a kernel matrix; raise ValueError if it is singular.
+    """Solve a linear system made from a kernel matrix ``gram``; raise ValueError if it is singular.
 
-    Parameters
-    ----------
-    system : ndarray of shape (n, n)
-        Matrix of the system.
-    right : ndarray of shape (n,)
-        Right-hand side.
-    gram : ndarray
-        The kernel matrix, for the message of the error.
-    **options
-        Further arguments of :func:`scipy.linalg.solve`.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        The solution.
+    ``options`` are those of :func:`scipy.linalg.solve`.
     """
     try:
         return np.asarray(linalg.solve(system, right, **options))
@@ -61,23 +47,12 @@ _CG_STEPS, _CG_RTOL = 60, 0.3
 
 
 class GramSystem:
-    r"""Solve :math:`(I + S K) p = r` where the slope ``S`` is zero outside a subset of the rows.
+    """Solve :math:`(I + S K) p = r` where the slope ``S`` is zero outside a subset of the rows.
 
     The system is symmetric in the inner product defined by ``K``. The solution, and every iterate of conjugate
     gradients from zero, is a multiple of ``r`` plus a vector supported on these rows. Given ``K r``, only the block of
-    ``K`` for these rows is required.
-
-    Parameters
-    ----------
-    gram : ndarray
-        Symmetric matrix ``K``.
-
-    Attributes
-    ----------
-    rows : ndarray of int
-        Rows of the current block.
-    products : float
-        Number of products with ``K``; a product with a block counts as the fraction of ``K`` in the block.
+    ``K`` for these rows is required. ``products`` counts products with ``K``; one with a block counts as the fraction
+    of ``K`` in the block.
     """
 
     def __init__(self, gram: Array) -> None:
@@ -210,20 +185,9 @@ class PairSums(Protocol):
 
 
 class ListedPairs:
-    """Explicit list of pairs.
+    """Explicit list of pairs of a positive (``first``) and a negative (``second``).
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of examples.
-    first, second : ndarray of int
-        The positive and the negative of each pair.
-    weight : ndarray, default=None
-        Weight of each pair.
-    margin : float
-        Margin between a positive and a negative.
-    base : ndarray or float
-        Multipliers at which the smoothing is centered.
+    The smoothing is centered at the multipliers ``base``.
     """
 
     def __init__(
@@ -284,14 +248,7 @@ class ListedPairs:
 class SortedPairs:
     """All pairs of a positive and a negative, computed by sorting and prefix sums in O(N log N) time and O(N) memory.
 
-    Parameters
-    ----------
-    positive : ndarray of bool
-        Mask of the positive examples.
-    weight : ndarray, default=None
-        Weight of each example; the weight of a pair is the product of the two weights.
-    margin : float
-        Margin between a positive and a negative.
+    The weight of a pair is the product of the weights of its two examples.
     """
 
     def __init__(self, positive: NDArray[np.bool_], weight: Array | None = None, margin: float = 1.0) -> None:
@@ -462,13 +419,7 @@ class GramNewton:
     distance from stationarity. The pairs are not stored in a table, and the Gram matrix is not factorized; an iteration
     of conjugate gradients costs one product with the block of the rows with free multipliers.
 
-    Parameters
-    ----------
-    tol : float
-        Tolerance for stopping: the gap must be at most ``tol`` times the objective, and at most ``tol`` times the
-        possible decrease from zero.
-    max_iter : int
-        Maximum number of Newton steps.
+    The gap must be at most ``tol`` times the objective, and at most ``tol`` times the possible decrease from zero.
     """
 
     tol: float = 1e-3
