@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rocmax._rounding import _NEAR, join_ties, join_ties_near, product_error
 from rocmax._validation import find_classes
-from rocmax.metrics.thresholds import at_fpr, at_tpr, highest_rejected, lowest_accepted
+from rocmax.measures import at_fpr, at_tpr, highest_rejected, lowest_accepted
 
 RULES = {"fpr": (at_fpr, highest_rejected), "tpr": (at_tpr, lowest_accepted)}
 

@@ -36,13 +36,7 @@ _stopped_by: list[int] = []
 
 
 def check_output(path: str | Path) -> None:
-    """Raise OSError if a path cannot be written; called before any expensive work.
-
-    Parameters
-    ----------
-    path : str or Path
-        New file, existing file to replace, link to a file, or special file.
-    """
+    """Raise OSError if a path cannot be written; called before any expensive work."""
     path = Path(path)
     found = _found(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
@@ -73,15 +67,7 @@ def same_file(first: str | Path, second: str | Path) -> bool:
 
 
 def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Raise ValueError if an output file is also an input.
-
-    Parameters
-    ----------
-    path : str or Path
-        Output file.
-    inputs : iterable of str or Path
-        Input files.
-    """
+    """Raise ValueError if an output file is also an input."""
     for other in inputs:
         if same_file(path, other):
             same = "" if Path(path) == Path(other) else f", the same file as the input {other}"
@@ -101,16 +87,6 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
 
     An existing file is kept until then; the new file has its mode, and its owner if that is permitted. If the path is a
     link, its target is replaced. A special file is written directly.
-
-    Parameters
-    ----------
-    path : str or Path
-        Output file.
-
-    Yields
-    ------
-    binary file
-        File open for writing.
     """
     check_stopped()
     path = Path(path)
@@ -159,11 +135,6 @@ def stop_writing(code: int) -> None:
     """Remove the temporary files of this process, and complete none from now on; for signal handlers.
 
     The SystemExit of a handler may be raised where a C library discards it. Later writes therefore raise it again.
-
-    Parameters
-    ----------
-    code : int
-        Exit code.
     """
     _stopped_by.append(code)
     for part in list(_parts):
@@ -299,13 +270,7 @@ STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 def run(program: Callable[[], int]) -> NoReturn:
-    """Run a program and exit with its code; remove incomplete files if a signal terminates it.
-
-    Parameters
-    ----------
-    program : callable
-        Function that returns the exit code.
-    """
+    """Run a program and exit with its code; remove incomplete files if a signal terminates it."""
     _open_closed_streams()
     for number in _signals():
         # Keep ignored signals ignored, as for nohup and background jobs.
@@ -397,20 +362,7 @@ RATIO = 100
 
 
 def unpack_limit(compressed_size: int, max_bytes: int | None) -> int:
-    """Return the maximum decompressed size of a file, in bytes.
-
-    Parameters
-    ----------
-    compressed_size : int
-        Size of the file.
-    max_bytes : int or None
-        Limit of the user; None for the default, the larger of 256 MiB and 100 times the size of the file.
-
-    Returns
-    -------
-    int
-        The limit.
-    """
+    """Return the maximum decompressed size of a file, in bytes."""
     if max_bytes is None:
         return max(LEAST_LIMIT, RATIO * compressed_size)
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:

@@ -8,14 +8,17 @@ only on the row itself: extreme values in other rows have no effect.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rocmax._support import Array, Index
+from rocmax._support import Array, Index, check_top
 
+# Relative tolerance for rounding errors in rates, cumulative weights, and products such as 100 * 0.07.
+DUST = 1e-9
 # Sums of a few thousand products differ by less than this multiple of the machine epsilon if the order changes.
 _UNITS = 32
 # Factor of the error bound for products in double precision: the solution of a converged solver has differences of this
@@ -139,3 +142,24 @@ def _close_neighbors(placed: Array, reach: Array) -> NDArray[np.bool_]:
             score, error = (values[start : start + _SORTED_BLOCK + 1] for values in (placed, reach))
             close[start : start + _SORTED_BLOCK] = np.diff(score) <= np.minimum(error[1:], error[:-1])
     return close
+
+
+def window_end(total: float, rate: float) -> float:
+    """Return ``total * rate``, corrected for rounding error.
+
+    ``100 * 0.07`` is slightly larger than 7 in floating point, which would include a small part of the eighth
+    negative. A product within the rounding error of an integer is rounded to that integer.
+    """
+    end = total * rate
+    nearest = float(round(end))
+    return nearest if abs(end - nearest) <= DUST * nearest else end
+
+
+def top_weight(k: Any, total: float) -> float:
+    """Return the weight of the top ``k`` rows in a sample with the given total weight."""
+    check_top(k)
+    if not isinstance(k, Integral):
+        return window_end(total, float(k))
+    if int(k) > total * (1 + DUST):
+        raise ValueError(f"k as a count must be from 1 to the total weight, {total:g}; got {k!r}")
+    return float(int(k))

@@ -115,6 +115,11 @@ class TrainingSet(NamedTuple):
         """Indices of the rows that were kept."""
         return np.arange(self.given.size) if self.kept is None else self.kept
 
+    @property
+    def kept_groups(self) -> NDArray[Any] | None:
+        """Groups of the rows that were kept."""
+        return None if self.groups is None else self.groups[self.rows]
+
     def bind(self, loss: Any) -> Any:
         """Bind a loss to the labels and weights."""
         return loss.bind(self.positive, self.weight)

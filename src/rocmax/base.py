@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, score_error
-from rocmax._support import Array
+from rocmax._support import Array, check_beta, check_corner, check_top
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -25,7 +25,6 @@ from rocmax._validation import (
     positive_index,
     towards,
 )
-from rocmax._window import check_beta, check_corner, check_top
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, ROCAUCMeasure, pick_measure
 

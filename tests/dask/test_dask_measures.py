@@ -196,7 +196,7 @@ def test_errors_have_the_names_of_the_parameters():
         on_dask.roc_auc_score(da.from_array(np.where(np.arange(90) == 80, 2, y), chunks=30), values)
     with pytest.raises(ValueError, match="Only binary classification"):
         on_dask.roc_auc_score(da.from_array(np.arange(90) // 30, chunks=30), values)
-    with pytest.raises(DataError, match=r"partition 0: sample_weight must be .*; got -1 in row 7 of the partition"):
+    with pytest.raises(DataError, match=r"partition 0: sample_weight must be .*; got -1.0 in row 7 of the partition"):
         on_dask.roc_auc_score(
             labels, values, sample_weight=da.from_array(np.where(np.arange(90) == 7, -1, 1), chunks=30)
         )

@@ -17,8 +17,8 @@ from helpers.commands import run
 from helpers.given_scores import Given
 from rocmax import ROCSVC, AUCClassifier, FPRThresholdClassifier, MiniBatchClassifier, PartialAUCClassifier
 from rocmax._rounding import join_ties, product_error, score_error
+from rocmax.measures import above_order, at_fpr
 from rocmax.metrics import partial_auc_score, roc_auc_score
-from rocmax.metrics.thresholds import above_order, at_fpr
 from rocmax.papers import PAUCBoostClassifier
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -10,9 +10,10 @@ from joblib import Parallel
 from scipy import sparse
 
 from rocmax import PartialAUCClassifierCV
+from rocmax._folds import is_behind
 from rocmax._validation import TrainingSet
 from rocmax.linear.refine import StartSpec, WindowRefinement, group, regroup, standardized
-from rocmax.linear.select import SAFE, TIGHT_ABOVE, Fold, StartTrials, agreement, clearly_above
+from rocmax.linear.select import SAFE, TIGHT_ABOVE, Fold, StartTrials, agreement
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import SquaredL2
@@ -273,14 +274,14 @@ def test_without_a_race_or_with_few_folds_no_safe_start_is_dropped(monkeypatch):
         assert not np.isnan(trials.scores).any()
 
 
-def test_clearly_above_means_by_more_than_two_standard_errors():
+def test_behind_means_by_more_than_the_given_number_of_standard_errors():
     level = np.array([0.1, 0.5, 0.9])
-    assert clearly_above(level + 0.01, level)
-    assert not clearly_above(level, level)
-    assert not clearly_above(level + np.array([0.1, 0.0, 0.0]), level)  # the gain is one standard error
-    assert clearly_above(level + np.array([0.1, 0.05, 0.05]), level)  # four
-    assert clearly_above(level[:1] + 0.1, level[:1])
-    assert not clearly_above(level[:1], level[:1])
+    assert is_behind(level, level + 0.01, 2.0)
+    assert not is_behind(level, level, 2.0)
+    assert not is_behind(level, level + np.array([0.1, 0.0, 0.0]), 2.0)  # the gain is one standard error
+    assert is_behind(level, level + np.array([0.1, 0.05, 0.05]), 2.0)  # four
+    assert is_behind(level[:1], level[:1] + 0.1, 2.0)
+    assert not is_behind(level[:1], level[:1], 2.0)
 
 
 def test_a_narrow_window_is_filled_by_one_group():

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rocmax._support import Array, Bools, need
 from rocmax.boosted.objective import TreeObjective, relative_weights
-from rocmax.boosted.trees import TreeModel, lightgbm_rows, xgboost_rows
+from rocmax.boosted.trees import TreeModel, lightgbm_rows, read_lightgbm, read_xgboost, xgboost_rows
 from rocmax.losses import Loss
 
 ENGINES = ("lightgbm", "xgboost")
@@ -186,7 +186,7 @@ class _LightGBMTrees(Trees):
 
     def model(self, n_rounds: int) -> TreeModel:
         text = self._booster.model_to_string(num_iteration=n_rounds)
-        return TreeModel("lightgbm", text, self.data.n_features)
+        return read_lightgbm(text, self.data.n_features)
 
 
 class _XGBoostData(TreeData):
@@ -249,7 +249,7 @@ class _XGBoostTrees(Trees):
 
     def model(self, n_rounds: int) -> TreeModel:
         text = bytes(self._booster[:n_rounds].save_raw("json")).decode()
-        return TreeModel("xgboost", text, self.data.n_features)
+        return read_xgboost(text, self.data.n_features)
 
 
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}

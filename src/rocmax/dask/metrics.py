@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Index, need
+from rocmax._rounding import DUST
+from rocmax._support import Array, Index, check_floor, check_rate, check_window, need
 from rocmax._validation import check_flag, positive_index
-from rocmax._window import check_floor, check_rate, check_window
-from rocmax.dask.cluster import LabelSet, Tasks, check_some_rows, checked_labels, checked_weight, score_pieces
+from rocmax.dask.cluster import LabelSet, Tasks, aligned, check_some_rows, checked_labels, checked_weight
 from rocmax.data import DataError
 from rocmax.losses.binned import ScoreGrid, check_bins
-from rocmax.metrics.curve import DUST, distinct_scores
+from rocmax.metrics.curve import distinct_scores
 
 # Scores of partitions on the workers: sorted once, then counted in bins and fetched from them.
 
@@ -181,19 +181,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 class Cells(NamedTuple):
-    """Ranges of scores in descending order, and what the ROC curve does there.
-
-    Attributes
-    ----------
-    low, high : ndarray
-        Smallest and largest score. If they are equal, the cell is a point of the curve.
-    fp, tp : ndarray
-        Weights of negatives and positives above the cell.
-    negative, positive : ndarray
-        Weights of negatives and positives in the cell.
-    size : ndarray
-        Upper bound on the number of distinct scores.
-    """
+    """Ranges of scores in descending order, and what the ROC curve does there."""
 
     low: Array
     high: Array
@@ -209,25 +197,9 @@ class Cells(NamedTuple):
 
 
 class ScoreCells:
-    """Scores of dask collections in cells. Partitions are read once, and kept on the workers while this object exists.
+    """Scores of dask collections in cells that are not empty; the weights of all negatives and positives are n and m.
 
-    Parameters
-    ----------
-    y_true, y_score, sample_weight : dask Array or Series
-        Labels, scores and weights, or None.
-    pos_label : object
-        Label of the positive class, or None.
-    n_bins : int
-        Number of cells.
-    timeout : float
-        Seconds for which workers are awaited.
-
-    Attributes
-    ----------
-    cells : Cells
-        The cells that are not empty.
-    n, m : float
-        Weights of all negatives and of all positives.
+    Partitions are read once, and kept on the workers while this object exists.
     """
 
     def __init__(
@@ -235,9 +207,9 @@ class ScoreCells:
     ) -> None:
         check_bins(n_bins)
         load = need("dask").delayed(load_scores, pure=False)
-        pieces = score_pieces(y_true, y_score, sample_weight)
+        delayed = aligned(y_score=y_score, y_true=y_true, sample_weight=sample_weight)
         self._tasks = Tasks(timeout)
-        self._parts = self._tasks.persist([load(number, *piece) for number, piece in enumerate(pieces)])
+        self._parts = self._tasks.persist([load(number, *one) for number, one in enumerate(delayed)])
         labels, sample = self._tasks.reduce(summarize, join_summaries, self._parts)
         check_some_rows(labels.labels)
         self._positive = labels.labels[positive_index(labels.labels, pos_label)]

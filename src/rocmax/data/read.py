@@ -236,13 +236,7 @@ class Bounded(io.RawIOBase):
 
 
 class Spool:
-    """Copy of an open file, because the header and the rows of a table are read separately.
-
-    Parameters
-    ----------
-    stream : binary file
-        File to copy.
-    """
+    """Copy of an open file, because the header and the rows of a table are read separately."""
 
     def __init__(self, stream: Any) -> None:
         self._copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
@@ -507,15 +501,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 
 
 def detected(source: Source, likely: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a text table, with the delimiter and the encoding that its first rows show if not given.
-
-    Parameters
-    ----------
-    source : Source
-        The file.
-    likely : mapping
-        "delimiter" and "encoding" of similar tables, which this one has too unless its content shows others.
-    """
+    """Return the options of a text table, with the delimiter and the encoding that its first rows show if not given."""
     options = source.text
     if options.delimiter is not None and options.encoding is not None:
         return options
@@ -944,26 +930,6 @@ class SheetCopy:
     """Copy of a sheet as a csv file, which is removed when this object is.
 
     Row n of the sheet is record n of the copy; rows without values are empty lines.
-
-    Parameters
-    ----------
-    source : Source
-        The workbook.
-    sheet : str or None
-        Name of the sheet. If None, the workbook must have one sheet with values, or the sheet ``likely``.
-    likely : str or None
-        Name of the sheet of similar workbooks.
-    decimal : str
-        Decimal mark to write numbers with, as it is that of the numbers that are text.
-    max_bytes : int or None
-        Maximum decompressed size of the workbook.
-
-    Attributes
-    ----------
-    path : Path
-        The copy.
-    sheet : str
-        Name of the sheet.
     """
 
     def __init__(

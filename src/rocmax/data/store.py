@@ -51,19 +51,7 @@ _HEIGHT, _WIDTH = 128, 251
 
 
 class DiskArray:
-    """Array in C order in a file, of which some rows are in memory at a time.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    dtype : dtype
-        Type of the values.
-    shape : tuple of int
-        Shape, one or two dimensions.
-    offset : int, default=0
-        Position of the first value in the file, in bytes.
-    """
+    """Array in C order in a file, of which some rows are in memory at a time."""
 
     def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
         self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
@@ -121,14 +109,7 @@ class DiskArray:
         return found
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows from ``start`` to ``stop``.
-
-        Raises
-        ------
-        DataError
-            If the file of an array from :meth:`open` or :meth:`of_map` is another one than before: its size or time
-            differs, or the checksum of rows that were read before.
-        """
+        """Return the rows from ``start`` to ``stop``."""
         found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
             self._fill(file, found, start)
@@ -250,13 +231,7 @@ class Rows(Protocol):
 
 
 class MemoryRows:
-    """Rows in memory, in one or several parts.
-
-    Parameters
-    ----------
-    parts : sequence of ndarray or CSR matrix
-        The parts, with equal numbers of columns.
-    """
+    """Rows in memory, in one or several parts."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self._parts = [part.astype(_precision(part.dtype), copy=False) for part in parts]
@@ -284,15 +259,7 @@ class MemoryRows:
 
 
 class DenseFileRows:
-    """Dense rows in a file.
-
-    Parameters
-    ----------
-    array : DiskArray
-        The rows.
-    chunk_bytes : int
-        Approximate size of a chunk in memory.
-    """
+    """Dense rows in a file."""
 
     def __init__(self, array: DiskArray, chunk_bytes: int) -> None:
         self._array = array
@@ -311,17 +278,7 @@ class DenseFileRows:
 
 
 class SparseFileRows:
-    """CSR rows in three files.
-
-    Parameters
-    ----------
-    data, indices, indptr : DiskArray
-        The arrays of the CSR format.
-    n_features : int
-        Number of columns.
-    chunk_bytes : int
-        Approximate size of a chunk in memory.
-    """
+    """CSR rows in three files."""
 
     def __init__(
         self, data: DiskArray, indices: DiskArray, indptr: DiskArray, n_features: int, chunk_bytes: int
@@ -435,9 +392,7 @@ def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str 
     bad = ~((values >= 0) & (values < np.inf))
     if bad.any():
         row = int(bad.argmax())
-        raise DataError(
-            f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
-        )
+        raise DataError(f"{name} must be finite and >= 0; got {values[row]} in row {first + row}{counted}")
     extreme = extreme_weights(values)
     if extreme.any():
         row = int(extreme.argmax())
@@ -509,20 +464,7 @@ def feature_names(
 
 
 class BinaryCopy:
-    """Binary copy of batches: dense values or CSR arrays, labels and weights.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder for the files.
-    skip_unlabelled : bool, default=False
-        Whether rows without a label were left out, so that messages count the others only.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows so far.
-    """
+    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
 
     def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
         self._folder, self._labels, self._weighted = folder, LabelCodes(), False

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, check_top, top_weight, window_end
+from rocmax._rounding import top_weight, window_end
+from rocmax._support import Array, Index, check_corner, check_top
 from rocmax.losses.base import BoundLoss, Loss, scatter
-from rocmax.losses.binned import blocks
-from rocmax.losses.ranks import LowestPositives, cut, prefix
+from rocmax.losses.contingency import FBeta, GMean
+from rocmax.losses.ranks import LowestPositives, blocks, cut, prefix, without_gaps
 
 # Scale-invariant loss with a penalty on the distance from given scores.
 
@@ -195,7 +195,8 @@ class BoundRamp(BoundLoss):
         if middle_score.size == 0:
             return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
-        middle_score, score = without_gaps(middle_score, score, 4 * self.half)
+        if np.ptp(np.concatenate([middle_score, score])) >= 4e3 * self.half:
+            middle_score, score = without_gaps(middle_score, score, 4 * self.half)
         origin = score[score.size // 2]
         x = (middle_score - origin) / self.half
         d = (score - origin) / self.half
@@ -231,20 +232,6 @@ class BoundRamp(BoundLoss):
         return constant + d * running(-v, 2 * v, -v)
 
 
-def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
-    """Shorten gaps between scores that are longer than the step.
-
-    The value of the step does not change for any pair, and sums of squared scores lose no precision.
-    """
-    both = np.concatenate([one, two])
-    if np.ptp(both) < 1e3 * longest:
-        return one, two
-    order = np.argsort(both)
-    placed = both[order]
-    both[order] = np.concatenate([[0.0], np.cumsum(np.minimum(np.diff(placed), longest))])
-    return both[: one.size], both[one.size :]
-
-
 # Bounded surrogates for threshold-based measures: the measure itself, evaluated with a smooth step.
 
 
@@ -257,16 +244,6 @@ _CLOSE_LOOKS = 4
 # Grid points in a bracket, and number of refinement rounds. Each round reduces the bracket to a sixth.
 _POINTS = np.linspace(-1.0, 1.0, 13)
 _ROUNDS = 3
-
-
-class SmoothMeasure(Protocol):
-    """Measure of true and false positives with derivatives, such as ``FBeta`` and ``GMean``."""
-
-    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
-        """Return the measure."""
-
-    def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
-        """Return the derivatives with respect to ``tp`` and ``fp``."""
 
 
 @dataclass(frozen=True)
@@ -305,12 +282,12 @@ class SoftMeasure(Loss):
     1.75
     """
 
-    base: SmoothMeasure
+    base: FBeta | GMean
     width: float = 1.0
 
     def __post_init__(self) -> None:
         _check_width(self.width)
-        if not hasattr(self.base, "slopes"):
+        if not isinstance(self.base, FBeta | GMean):
             raise ValueError(f"base must be a measure with derivatives, FBeta or GMean; got {self.base!r}")
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSoftMeasure:
@@ -417,7 +394,9 @@ class BoundSoftMeasure(BoundSoft):
         order = np.argsort(positives)
         spread = np.unique(np.linspace(0, order.size - 1, _MOST_PLACES).astype(np.intp))
         origin = positives[order[-1]]
-        placed = without_gaps((positives - origin) / self.half, (negatives - origin) / self.half, 4.0)
+        placed = (positives - origin) / self.half, (negatives - origin) / self.half
+        if np.ptp(np.concatenate(placed)) >= 4e3:
+            placed = without_gaps(*placed, 4.0)
         classes = [Shares(placed[0], self.positive_weight), Shares(placed[1], self.weight[self.negative])]
         rows, offset = np.repeat(order[spread], _OFFSETS.size), np.tile(_OFFSETS, spread.size)
         near = placed[0][rows]

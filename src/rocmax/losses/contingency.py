@@ -15,13 +15,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_top, top_weight
+from rocmax._rounding import top_weight
+from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
@@ -45,27 +45,6 @@ class Plane(NamedTuple):
     fp_slope: Array
 
 
-class TableError(Protocol):
-    """Interface of a measure for the search: the error, and bounds of it on rectangles of tables.
-
-    ``saddle`` is whether the error is convex in ``tp`` and concave in ``fp``.
-    """
-
-    def error(self, tp: Array, fp: Array) -> Array:
-        """Return one minus the measure."""
-
-    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
-        """Return a plane above the error on each rectangle."""
-
-    saddle: bool
-
-    def rise(self, tp: Array, f1: Array, f2: Array) -> Array:
-        """Return the error at ``f2`` minus that at ``f1``, if the error is convex in ``tp`` and concave in ``fp``."""
-
-    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
-        """Return candidates for ``fp`` between two boundaries of one negative that may be better than both ends."""
-
-
 class Table(NamedTuple):
     """Table with its value and the weights of the true and false positives."""
 
@@ -75,7 +54,7 @@ class Table(NamedTuple):
 
 
 def best_table(
-    measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
 ) -> Table:
     """Maximize ``error + (sum of the labeled scores - sum of the positives' scores) / m``.
 
@@ -97,7 +76,9 @@ def best_table(
     return search.best
 
 
-def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
+def _look_at_all(
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+) -> Table:
     m = positives.weight
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
@@ -113,7 +94,7 @@ class _Search:
     """State of a search: the sorted scores and the best table so far."""
 
     def __init__(
-        self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+        self, measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
     ) -> None:
         self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
         self._m = positives.weight

@@ -10,21 +10,22 @@ rare feature does, the Hessian lacks a direction of large curvature. Here, every
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
-from rocmax._window import window_end
 from rocmax.losses.base import BoundLoss, Pairs
 
 # Sorted negatives in a window of false-positive rates.
 
 
-# Margin for the rank of a score in a part of the rows, in standard errors.
-_ERRORS = 2.5
+# Steps of this length along a circle are spread evenly over it, whatever their number.
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,20 @@ def prefix(values: Array) -> Array:
     return sums
 
 
+def blocks(size: int) -> Iterator[slice]:
+    """Split rows into blocks whose arrays fit into the cache."""
+    step = 1 << 15
+    return (slice(start, start + step) for start in range(0, size, step))
+
+
+def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
+    """Shorten gaps between scores that are longer than a pair can feel, so that sums of squares lose no precision."""
+    both = np.concatenate([one, two])
+    order = np.argsort(both)
+    both[order] = prefix(np.minimum(np.diff(both[order]), longest))
+    return both[: one.size], both[one.size :]
+
+
 def soft_rank(rank: Array, b: float) -> Array:
     """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
     total: Array = np.minimum(rank, b) + b * np.log(np.maximum(rank, b) / b)
@@ -118,30 +133,6 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
     result: Array = np.add.accumulate(ending[::-1])[-2::-1]
     return result
-
-
-class Ranked(Protocol):
-    """Rows of one class and their weights, as the negatives of a :class:`BoundLoss`."""
-
-    @property
-    def negative(self) -> Index:
-        """The rows of the class."""
-
-    @property
-    def n_negative(self) -> int:
-        """The number of rows of the class."""
-
-    @property
-    def is_negative(self) -> Bools:
-        """Whether a row is one of ``negative``."""
-
-    @property
-    def weight(self) -> Array:
-        """The weight of each row."""
-
-    @property
-    def n(self) -> float:
-        """Total weight of the class."""
 
 
 def cut(
@@ -161,7 +152,7 @@ def cut(
     ----------
     scores : ndarray
         Scores of all rows.
-    sample : Ranked
+    sample : BoundLoss
         Sample with the negatives and the weights.
     start, stop : float
         Ends of the window, ``0 <= start < stop <= sample.n``.
@@ -305,10 +296,17 @@ def _variance(values: Array) -> float:
     return float(centered @ centered) / values.size
 
 
-def shifted(items: Index) -> Index:
-    """Return the items in another order: moved round by a golden section of their number, as partners of them."""
-    by = int(0.6180339887498949 * items.size)
-    return np.concatenate([items[items.size - by :], items[: items.size - by]])
+def band_sample(band: Index, weight: Array, slope: float, unit: float, count: int) -> Pairs:
+    """Sample ``count`` pairs for ``slope / unit`` times the scatter matrix of the rows ``band`` of one class, in order.
+
+    The mean outer product of the differences of two independent draws is twice the covariance.
+    """
+    if band.size < 2 or slope == 0:
+        return no_pairs()
+    line = prefix(weight[band])
+    drawn = band[systematic(line, count)]
+    partner = np.roll(drawn, int(GOLDEN * count))
+    return Pairs(drawn, partner, np.full(count, slope * line[-1] / unit / (2 * count)))
 
 
 def no_pairs() -> Pairs:
@@ -348,7 +346,8 @@ def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
     step = max(1, int(np.cbrt(scores.size) / 3))
     part = scores[::step][is_member[::step]]
     if step > 1:
-        share += _ERRORS * math.sqrt(share / max(part.size, 1))
+        # A margin of two and a half standard errors: the score is nearly always low enough.
+        share += 2.5 * math.sqrt(share / max(part.size, 1))
     k = math.ceil(share * part.size)
     return _of_rank(part, k) if k < part.size else -math.inf
 
@@ -413,6 +412,9 @@ class _Mirrored:
     def n_negative(self) -> int:
         """Number of rows."""
         return self.negative.size
+
+
+Ranked = BoundLoss | _Mirrored
 
 
 class LowestPositives:
@@ -493,13 +495,13 @@ class CumulativeScores:
             self.rising = scores
             self.falling = self.rising[::-1]
             self._position = None
-            self.total = _sums(self.falling)
+            self.total = prefix(self.falling)
         else:
             order = np.argsort(-scores, kind="stable")
             self.falling = scores[order]
             self.rising = self.falling[::-1]
-            self._position = _sums(weight[order])
-            self.total = _sums(weight[order] * self.falling)
+            self._position = prefix(weight[order])
+            self.total = prefix(weight[order] * self.falling)
 
     @property
     def weight(self) -> float:
@@ -540,29 +542,18 @@ class CumulativeScores:
         return float(level), min(float((position - start) / (stop - start)), 1.0)
 
 
-def _sums(values: Array) -> Array:
-    sums = np.empty(values.size + 1)
-    sums[0] = 0.0
-    np.cumsum(values, out=sums[1:])
-    return sums
-
-
 # Pairs of all rows close to a kink, which represent the Hessian of a smoothed loss.
-
-
-_GOLDEN = 0.6180339887498949
 
 
 def pairs_of_band(scores: Array, band: Index, weight: Array, density: float) -> Pairs:
     """Return pairs for ``density`` times the scatter matrix of the rows ``band`` of one class.
 
-    Each row is paired with one that is drawn in proportion to its weight. The mean outer product of the differences of
-    two independent draws is twice the covariance.
+    Each row is paired with one that is drawn in proportion to its weight.
     """
     if band.size < 2 or density == 0:
         return no_pairs()
     band = band[np.argsort(scores[band])]
-    partner = np.roll(band[systematic(prefix(weight[band]), band.size)], int(_GOLDEN * band.size))
+    partner = np.roll(band[systematic(prefix(weight[band]), band.size)], int(GOLDEN * band.size))
     return Pairs(band, partner, 0.5 * density * weight[band])
 
 
@@ -600,6 +591,6 @@ def _partners(
     mass = weight * (line[high] - line[low])
     row = np.flatnonzero(mass > 0)
     low, high = low[row], high[row]
-    at = line[low] + ((np.arange(row.size) * _GOLDEN) % 1.0) * (line[high] - line[low])
+    at = line[low] + ((np.arange(row.size) * GOLDEN) % 1.0) * (line[high] - line[low])
     other = np.clip(np.searchsorted(line, at, side="right") - 1, low, high - 1)
     return row, other, mass[row]

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics._scorer import _Scorer
 
-from rocmax._support import Array
+from rocmax._rounding import DUST, top_weight, window_end
+from rocmax._support import Array, check_beta, check_floor, check_rate, check_region, check_window
 from rocmax._validation import class_scores, named_pos_label, positive_index
-from rocmax._window import check_beta, check_floor, check_rate, check_region, check_window, top_weight, window_end
 from rocmax.metrics.curve import (
-    DUST,
     Blocks,
     Curve,
     RankedRows,

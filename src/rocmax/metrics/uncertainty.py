@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
-from rocmax._support import Array
-from rocmax._window import check_floor, check_window
-from rocmax.metrics.curve import DUST, Blocks, Curve, RankedRows, group_numbers, rank_scores
+from rocmax._rounding import DUST
+from rocmax._support import Array, check_floor, check_window
+from rocmax.metrics.curve import Blocks, Curve, RankedRows, group_numbers, rank_scores
 from rocmax.metrics.scores import Metric, MetricLike, find_metric
 
 # Bootstrap resamples as multiplicities of blocks of ties or, in large samples, of groups of blocks.

@@ -1,4 +1,4 @@
-"""Accelerations of the certified solver: steps on a part of the rows, and a working set."""
+"""Acceleration of the certified solver: steps on a part of the rows."""
 
 from __future__ import annotations
 
@@ -112,17 +112,6 @@ class PartSteps:
     is solved up to its smoothing error, they are set to the width times the shares of the rows in the selection, minus
     one half. This is the update of an augmented Lagrangian method for the shares; it reduces the smoothing error
     without a much smaller width.
-
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    C : float
-        Weight of the loss.
-    tol : float
-        Tolerance of the run that takes the steps.
 
     References
     ----------
@@ -255,65 +244,3 @@ class _Line:
         """Return the slope after a step of size ``t``, whose loss is then :attr:`here`."""
         self.here = self._start.loss.at(self._start.scores + t * self._along)
         return self._linear + t * self._quadratic + self._C * self.here.slope(self._width, self._along)
-
-
-# Iterations of the certified solver on the rows that determine the loss.
-
-
-# The working set is used for matrices of at least this size, where products take most of the time, and for at most this
-# number of rows: it is a copy of rows, and must not take much memory.
-_MIN_SIZE, _MAX_ROWS = 500_000, 250_000
-# The set is chosen when the gap, relative to the objective, is at most this: until then the scores change much.
-_NEAR = 20.0
-# Number of negatives in the set, relative to those up to the end of the window.
-_SET_REACH = 3.0
-# Number of slow iterations in a row after which all rows are used again.
-_SET_SLOW = 3
-
-
-class WorkingSet:
-    """Rows that determine the loss near the solution: for a narrow window, positives and high-scored negatives.
-
-    The loss on these rows is a lower bound of the loss on all rows, so that its cuts are valid for all rows. When the
-    run has converged on them, the objective of all rows is computed, which needs one pass over the data. It is the same
-    unless another row has entered the window; then the run continues on all rows.
-
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    binned : callable
-        Function that returns a large loss on bins, and None for a small one.
-    """
-
-    def __init__(
-        self, operator: CountingOperator, loss: BoundLoss, binned: Callable[[BoundLoss], BoundLoss | None]
-    ) -> None:
-        self._binned = binned
-        self._possible = (
-            loss.n_samples <= _MAX_ROWS
-            and operator.shape[0] * operator.shape[1] >= _MIN_SIZE
-            and loss.has_kinks
-            and isinstance(operator.operator, MatrixOperator | StandardizedOperator)
-        )
-
-    def choose(
-        self, operator: CountingOperator, here: Evaluation, gap: float
-    ) -> tuple[Index, CountingOperator, BoundLoss] | None:
-        """Return the rows, their data and the loss on them; None if they are many or the gap is large; only once."""
-        if not self._possible or gap > _NEAR:
-            return None
-        self._possible = False
-        rows = here.active(_SET_REACH)
-        if rows is None:
-            return None
-        loss, share = here.loss.restrict(rows), rows.size / here.loss.n_samples
-        part = CountingOperator(as_operator(operator.rows(rows)), share)
-        part.count = operator.count + share
-        return rows, part, self._binned(loss) or loss
-
-    def is_slow(self, slow: int) -> bool:
-        """Return whether a run on these rows makes so little progress that all rows should be used again."""
-        return slow >= _SET_SLOW

@@ -12,7 +12,7 @@ from rocmax._support import Array, Index, Parameters
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.acceleration import PartSteps, SmoothedPoint, WorkingSet
+from rocmax.solvers.acceleration import PartSteps, SmoothedPoint
 from rocmax.solvers.base import (
     Callback,
     Cuts,
@@ -33,18 +33,12 @@ from rocmax.solvers.cutting_plane import Bundle
 
 # Number of iterations without progress after which a run ends.
 _STUCK = 40
-# On large samples, Hessians and approximate line searches use about this share of the rows, within these limits.
+# On large samples, Hessians use about this share of the rows, within these limits.
 _THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
-# Rows for each pair in the Hessian at zero weights.
-_ROWS_AT_ZERO = 2
 # Number of features that counts for the number of pairs in a Hessian, at least and at most.
 _FEWEST_FEATURES, _MOST_FEATURES = 25, 300
 # First width of the smoothing, as a multiple of the standard deviation of the scores.
 _SOFT = 0.3
-# Number of bins of the line searches on such rows.
-_SEARCH_BINS = 512
-# A full step is accepted if it reduces the slope along it to this share; up to the second, the slope is interpolated.
-_FULL_STEP, _NEARLY_FULL = 0.1, 0.4
 # Allowed distance of the bounds of a binned loss, relative to the tolerance.
 _BIN_SHARE = 0.1
 # The bounds are compared if the gap is at most this multiple of the tolerance.
@@ -117,8 +111,6 @@ class CertifiedRun:
             self.at = self.point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
-        # All rows, and the best point on them, if the run is on a working set.
-        self._whole: tuple[CountingOperator, BoundLoss, Iterate] | None = None
         self.gradient = np.empty(0)
         self._moves, self._drift, self._spread = 0, 0.0, 0.0
         # Point, loss and gradients before a step towards the minimizer of the cuts; Newton steps go on from there.
@@ -169,19 +161,11 @@ class CertifiedRun:
             smallest_gap = min(gap, smallest_gap)
             converged = self._has_converged(tol)
             ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
-            if ends and self.is_on_working_set:
-                self._use_all_rows()
-                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
-                ends = converged or len(trace) + 1 >= max_iter
-                if not ends:
-                    smallest_gap, slow, unmoved = gap, 0, 0
-                    self.take_minorant()
-                    self.cut()
             if ends and not self._has_valid_bound(tol):
                 # The scores of the best point are sums of steps. Those of its weights give the objective to report.
                 self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
                 gap, converged = self.best.objective + self.gain, self._has_converged(tol)
-            best = self.base + (self.best if self._whole is None else self._whole[2]).objective
+            best = self.base + self.best.objective
             trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
@@ -221,49 +205,6 @@ class CertifiedRun:
         offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
         self.bundle.add(self.gradient, offset, self.here.tables)
 
-    @property
-    def is_on_working_set(self) -> bool:
-        """Whether the run is on a part of the rows, the working set."""
-        return self._whole is not None
-
-    def use_working_set(self, working_set: WorkingSet, gap: float) -> None:
-        """Continue on the rows that determine the loss, if they are few and the gap is small enough; only once."""
-        if self.is_on_working_set or not self.at.w.any():
-            return
-        small = working_set.choose(self.operator, self.here, gap)
-        if small is None:
-            return
-        rows, operator, loss = small
-        best = self.best
-        self._whole = self.operator, self.loss, best
-        is_best = best is self.at
-        self._switch(operator, loss, self.at.w, self.at.scores[rows])
-        self.best = self.at if is_best else self.point(best.w, loss.at(best.scores[rows]))
-        self.take_minorant()
-
-    def leave_working_set(self) -> None:
-        """Continue on all rows."""
-        self._use_all_rows()
-        self.take_minorant()
-        self.cut()
-
-    def _use_all_rows(self) -> None:
-        """Compute the objective of all rows at the best point."""
-        assert self._whole is not None
-        operator, loss, best = self._whole
-        operator.count = self.operator.count
-        w = self.best.w
-        self._switch(operator, loss, w, operator.matvec(w) if w.any() else zero_scores(operator))
-        self.best = min(best, self.at, key=lambda point: point.objective)
-        self._whole = None
-
-    def _switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
-        """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
-        self.operator, self.loss, self._left = operator, loss, None
-        self.zero = replace(self.zero, scores=zero_scores(operator))
-        self.here = loss.at(scores)
-        self.at = self.point(w, self.here)
-
     def take_minorant(self) -> None:
         """Compute the coefficients of the next cut at the current point."""
         self.rise, self.coefficients = self._minorant(self.here, self.width)
@@ -279,27 +220,18 @@ class CertifiedRun:
                 self._adapt_width(self._smoothing_error())
         self.take_minorant()
 
-    def newton_step(self, smallest_slack: float, rough: bool) -> None:
-        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
-
-        With ``rough``, the line search uses a subsample and the Hessian half of the pairs if the sample is large.
-        """
+    def newton_step(self, smallest_slack: float) -> None:
+        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing."""
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
-        pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
-        step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
+        step = newton_direction(self.operator, self._pairs(), self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
         if slope < 0:
-            if thin is not None and (rough or not self.loss.exact):
-                t = self._rough_search(*thin, step, along, slope)
-            else:
-                t = self._search(step, along, slope, self.width)
-            self._move(step, t)
+            self._move(step, self._search(step, along, slope, self.width))
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
@@ -364,7 +296,7 @@ class CertifiedRun:
     def _begin_parts(self, parts: PartSteps) -> None:
         """Choose offsets of the scores and the first width at the best point."""
         parts.begin(self.operator.operator)
-        self.operator.count += 1.0
+        self.operator.passes += 1
         self.at, self.here = self.best, self.loss.at(self.best.scores)
         width = max(self.width, 1e-3 * spread(self.at.scores))
         self.width = parts.first_width(self.here, self.at.scores, width, self.base + self.best.objective)
@@ -393,42 +325,14 @@ class CertifiedRun:
         self._move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self, thin: tuple[Index, BoundLoss] | None, count: int) -> Pairs:
-        if thin is None and not self.at.w.any():
-            # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
-            thin = thinned(self.here, _ROWS_AT_ZERO * count)
+    def _pairs(self) -> Pairs:
+        """Return pairs that sample the Hessian, of a part of the rows of a large sample."""
+        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
         if thin is None:
-            return self.here.curvature(count, self.width)
+            return self.here.curvature(self.n_pairs, self.width)
         rows, small = thin
-        pairs = small.curvature(self.at.scores[rows], count, self.width)
+        pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
-
-    def _rough_search(self, rows: Index, small: BoundLoss, step: Array, along: Array, slope: float) -> float:
-        """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
-        linear, quadratic = float(self.at.w @ step), float(step @ step)
-        self.here = self.loss.at(self.at.scores + along)
-        left = (linear + quadratic + self.C * self.here.slope(self.width, along)) / slope
-        if abs(left) <= _FULL_STEP:
-            return 1.0
-        if abs(left) <= _NEARLY_FULL:
-            return self._go(along, 1.0 / (1.0 - left))
-        scores, part = self.at.scores[rows], along[rows]
-        cheap = small.binned(_SEARCH_BINS) or small
-
-        def slope_of_loss(t: float) -> float:
-            return self.C * cheap.at(scores + t * part).slope(self.width, part)
-
-        at_zero = slope_of_loss(0.0)
-        t = find_zero(
-            lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
-        )
-        return self._go(along, t)
-
-    def _go(self, along: Array, t: float) -> float:
-        """Evaluate the loss after a step; ``along`` is used up."""
-        along *= t
-        self.here = self.loss.at(self.at.scores + along)
-        return t
 
     def _search(
         self,

@@ -11,15 +11,12 @@ from rocmax._support import Array, Parameters
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.acceleration import PartSteps, WorkingSet
+from rocmax.solvers.acceleration import PartSteps
 from rocmax.solvers.base import Callback, Cuts, Result, require
 from rocmax.solvers.certified import CertifiedRun, thinned
 
 # Number of iterations that reduce the gap by less than a tenth, after which cutting-plane and Newton steps alternate.
 _SLOW = 3
-# On large samples, the line searches of the first iterations are approximate while the relative gap is above this.
-_ROUGH_ITERATIONS = 3
-_ROUGH_GAP = 0.02
 # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
 # A loss with kinks needs more rows: parts of the rows have few negatives in the window.
 _MANY_ROWS, _MANY_ROWS_WITH_KINKS = 15_000, 50_000
@@ -51,12 +48,6 @@ class SmoothedNewton(Parameters):
     From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
     :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
     rows, whose passes are not counted. The gap remains a bound for the exact problem.
-
-    For a window that needs few of the negatives, on up to 250,000 rows in memory, iterations near the solution use the
-    positives and the negatives with the highest scores only, three times as many as up to the end of the window. The
-    loss on these rows is a lower bound of the loss on all rows, so that the cuts remain valid. The objective of all
-    rows is computed at the end; if other rows have entered the window, iterations on all rows follow. A product with a
-    part of the rows counts as that part of a pass.
 
     If the gap is still large after a few iterations on 30,000 rows or more, because many rows lie close to the kinks of
     the loss, as with ``min_tpr > 0`` and rare features, steps are taken towards the solution on a part of the rows that
@@ -109,13 +100,8 @@ class SmoothedNewton(Parameters):
         callback: Callback | None = None,
         pairs: int | None = None,
         width: float | None = None,
-        is_start: bool = False,
     ) -> tuple[Result, _Start]:
-        """Run from ``w0``; ``width`` is the smoothing at a start close to the solution, 0 to choose it.
-
-        With ``is_start``, the result is to be the start of another run. Then there is no working set: near zero
-        weights, the start is the last point and not the best one.
-        """
+        """Run from ``w0``; ``width`` is the smoothing at a start close to the solution, 0 to choose it."""
         if pairs is None:
             pairs = _SPARSE_PAIRS if getattr(operator, "is_sparse", False) else _PAIRS
         run = CertifiedRun(CountingOperator(operator), loss, C, w0, self.cuts, pairs)
@@ -123,22 +109,14 @@ class SmoothedNewton(Parameters):
             run.settle(0.3 * self.tol if width is None else _SETTLED, width or 0.0)
 
         parts = PartSteps(run.operator, loss, C, self.tol)
-        # A run that returns its cuts uses all rows, and so does a start, see above.
-        working_set = WorkingSet(run.operator, loss, self._binned) if self.cuts is None and not is_start else None
-        if working_set is not None and width is not None:
-            run.use_working_set(working_set, 0.0)
 
         def step(n_iter: int, slow: int, gap: float) -> None:
-            if working_set is not None:
-                run.use_working_set(working_set, gap)
-                if run.is_on_working_set and working_set.is_slow(slow):
-                    run.leave_working_set()
-            if not run.is_on_working_set and parts.wanted(n_iter, slow, gap, run.best.w) and run.part_step(parts):
+            if parts.wanted(n_iter, slow, gap, run.best.w) and run.part_step(parts):
                 return
             if slow >= _SLOW and n_iter % 2:
                 run.cutting_plane_step()
             else:
-                run.newton_step(0.3 * self.tol, rough=n_iter <= _ROUGH_ITERATIONS and gap > _ROUGH_GAP)
+                run.newton_step(0.3 * self.tol)
 
         result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
         return result, _Start(result.w, 0.0) if result.w.any() else _Start(run.at.w, run.width)
@@ -159,7 +137,7 @@ class SmoothedNewton(Parameters):
         part, binned = as_operator(operator.rows(rows)), rough._binned(small)
         start = None if binned is None else rough._subsample_solution(part, binned, C)
         w0, width = (None, None) if start is None else start
-        return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width, is_start=True)[1]
+        return rough._iterate(part, binned or small, C, w0, None, _SUBSAMPLE_PAIRS, width)[1]
 
 
 class _Start(NamedTuple):

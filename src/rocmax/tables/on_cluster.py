@@ -43,13 +43,6 @@ def cluster_table(tasks: Tasks, files: Any) -> Any:
     """Return parquet files as a dask DataFrame.
 
     Raises DataError if a file does not exist, or if it has other columns than the first one, or other kinds of values.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        Tasks on the cluster.
-    files : str, Path or list of them
-        Files or patterns.
     """
     need("dask")
     given = files if isinstance(files, list | tuple) else [files]
@@ -143,21 +136,7 @@ class _Prepared(NamedTuple):
 def fit_on_cluster(
     files: Any, settings: FitSettings, columns: Columns, reading: Reading, running: Running
 ) -> TableModel:
-    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows.
-
-    Parameters
-    ----------
-    files : str, Path or list of them
-        Parquet files or patterns, which the workers can read.
-    settings : FitSettings
-        Settings of the fit.
-    columns : Columns
-        What the columns are.
-    reading : Reading
-        How the files are read.
-    running : Running
-        The scheduler, and whom to tell what is done.
-    """
+    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows."""
     target = _check(settings, columns)
     with _client(running.dask) as client:
         stage("reading samples on the cluster")
