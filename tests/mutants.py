@@ -35,7 +35,7 @@ from helpers.mutations import ROOT, Module  # noqa: E402  # of this folder
 
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 MODULES = [
-    *("losses/", "metrics/", "penalties.py", "thresholds.py", "kernel/qp.py"),
+    *("losses/", "metrics/", "measures.py", "penalties.py", "thresholds.py", "kernel/qp.py"),
     *("solvers/cutting_plane.py", "solvers/proximal_bundle.py"),
     *("online/loops.py", "online/follow_the_leader.py", "online/psam.py", "papers/streams.py"),
 ]
@@ -43,6 +43,7 @@ MODULES = [
 NEAR = {
     "losses": ["losses", "test_contracts.py"],
     "metrics": ["metrics"],
+    "measures.py": ["measures", "test_*threshold*.py"],
     "penalties.py": ["penalties", "solvers/test_solvers_constraints.py"],
     "thresholds.py": ["test_*threshold*.py", "test_tpr_floor.py"],
     "kernel": ["kernel"],
