@@ -33,6 +33,8 @@ class SquaredL2(Parameters):
     def __post_init__(self) -> None:
         if not (0 < self.C < np.inf):
             raise ValueError(f"C must be a finite number > 0; got {self.C!r}")
+        # Solvers use its negative, which an unsigned integer does not have.
+        object.__setattr__(self, "C", float(self.C))
 
     def value(self, w: NDArray[np.float64]) -> float:
         """Return ``1/2 |w|^2``."""

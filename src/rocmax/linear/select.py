@@ -57,15 +57,6 @@ class Fold:
         """Return the held-out partial AUC and the weights of each starting point.
 
         Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
-
-        Parameters
-        ----------
-        specs : list of StartSpec
-            The starting points.
-        groups : dict of ndarray
-            Clusters of the positives of all rows, by the number of clusters.
-        similar : dict
-            Solutions on all rows, at which the fits of the classifiers begin.
         """
         refinement = self._refinement(similar)
         here = {
@@ -124,18 +115,7 @@ class Fold:
 class Route:
     """Path over the values of C from the mean of some starting points, in all folds.
 
-    Parameters
-    ----------
-    starts : ndarray of int
-        Indices of the starting points to average; a repeated one counts that many times.
-    parallel : Parallel
-        Executor for the folds.
-    folds : list of Fold
-        The folds.
-    weights : ndarray of shape (n_folds, n_starts, n_features)
-        Weights of the starting points.
-    Cs : ndarray
-        Values of C.
+    An index that is repeated in ``starts`` counts that many times.
     """
 
     def __init__(
@@ -166,11 +146,6 @@ def mean_result(fits: list[tuple[Result, float]]) -> Result:
     """Return the mean of the models of the folds, each scaled to unit standard deviation of its scores.
 
     The model of a single fold is returned unchanged. Objective and gap are means, too.
-
-    Parameters
-    ----------
-    fits : list of (Result, float)
-        One result and the standard deviation of its scores for each fold.
     """
     results = [result for result, _ in fits]
     w = results[0].w if len(fits) == 1 else np.mean([result.w / spread for result, spread in fits], axis=0)
@@ -220,27 +195,9 @@ def group_specs(groups: dict[int, Labels]) -> list[StartSpec]:
 
 
 class StartTrials:
-    """Held-out scores and weights of starting points in all folds.
+    """Held-out scores (folds x starts) and weights of starting points in all folds.
 
-    Parameters
-    ----------
-    parallel : Parallel
-        Executor for the folds.
-    folds : list of Fold
-        The folds.
-    groups : dict of ndarray
-        Clusters of the positives of all rows, by the number of clusters.
-    similar : dict
-        Solutions of the classifiers on all rows.
-
-    Attributes
-    ----------
-    specs : list of StartSpec
-        The starting points.
-    scores : ndarray of shape (n_folds, n_starts)
-        Held-out partial AUC; NaN in the folds that follow after a start was dropped.
-    weights : ndarray of shape (n_folds, n_starts, n_features)
-        Weights of the models.
+    Scores are NaN in the folds that follow after a start was dropped.
     """
 
     def __init__(self, parallel: Parallel, folds: list[Fold], groups: dict[int, Labels], similar: Solutions) -> None:
@@ -317,15 +274,6 @@ class StartTrials:
         """Return the starting points to average, and those for clusters, if they are better than all others.
 
         Starts on few rows must agree across the folds. An index that is repeated counts that many times.
-
-        Parameters
-        ----------
-        data : TrainingSet
-            Rows on which the models of the folds are compared.
-        with_tight : bool, default=False
-            Whether the tight loss counts as much as all others together, and twice as much if its best start is better
-            than the best other one. It is left out if it is behind that one by more than one and a half standard
-            errors.
         """
         usable = [
             k

@@ -100,14 +100,6 @@ class Evaluation:
         """
         return None
 
-    def active(self, reach: float) -> Index | None:
-        """Return the rows that determine the loss near these scores, for :meth:`BoundLoss.restrict`.
-
-        ``reach`` is the number of rows relative to those that matter at these scores. None if the loss depends on most
-        of the rows.
-        """
-        return None
-
 
 class BoundLoss(ABC):
     """Loss bound to labels and weights: a function of the scores.
@@ -205,19 +197,11 @@ class BoundLoss(ABC):
         lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
         raise TypeError(f"{type(self).__name__} does not implement {lack}")
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
-        """Return the loss on some rows, a function of their scores.
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows, an estimate of that on all rows.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            The rows.
-        copies : ndarray, default=None
-            Number of rows of the same class that each row stands for; only the ratios within a class matter. The loss
-            on the rows then estimates that on all rows. With None, each row stands for itself, and the others do not
-            count: ranks and divisor are those of all rows. The loss is then a lower bound of that on all rows, and
-            equal to it as long as no other row is among those that matter. The rows contain all positives, and
-            negatives for the whole window.
+        ``copies`` is the number of rows of the same class that each row stands for; only the ratios within a class
+        matter.
         """
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
 

@@ -386,18 +386,9 @@ class Binned(Loss):
 
 
 class BoundBinned(BoundLoss):
-    """:class:`Binned` bound to labels.
+    """:class:`Binned` bound to labels; ``bind`` binds the loss to the labels and weights of the bins.
 
-    Parameters
-    ----------
-    base : BoundLoss
-        The loss, bound to the labels of the rows.
-    bind : callable
-        Function that binds the loss to the labels and weights of the bins.
-    n_bins : int
-        Number of bins for each class.
-    reach : float, default=None
-        Weight of the highest-scored negatives that the loss compares with the positives; None for all negatives.
+    ``reach`` is the weight of the highest-scored negatives that the loss compares with the positives.
     """
 
     exact = False
@@ -435,10 +426,8 @@ class BoundBinned(BoundLoss):
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the exact loss on some rows."""
-        if copies is None:
-            return self.base.restrict(rows)
         return self.bind(self.is_positive[rows], self.weight[rows] * copies)
 
 
@@ -485,10 +474,6 @@ class BinnedEvaluation(Evaluation):
         loss, n_bins = self.loss, 4 * self.loss.n_bins
         finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
         return finer.at(self.scores)
-
-    def active(self, reach: float) -> Index | None:
-        """Return the rows that determine the exact loss near these scores."""
-        return self.loss.base.at(self.scores).active(reach)
 
     def sample(self, size: int) -> tuple[Index, Array] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.

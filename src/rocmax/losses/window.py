@@ -93,16 +93,6 @@ class WindowEvaluation(Evaluation):
         rows = np.sort(np.concatenate(kept))
         return rows, np.ones(rows.size)
 
-    def active(self, reach: float) -> Index | None:
-        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window."""
-        loss = self.loss
-        size = loss.n_positive + reach * loss.b / loss.n * loss.n_negative
-        if loss.beyond or size > 0.4 * loss.n_samples:  # a smaller part would hardly save time
-            return None
-        rows = np.concatenate([loss.positive, descending(self.scores, loss, reach * loss.b).rows])
-        rows.sort()
-        return rows
-
     def _pieces(self, width: float) -> Pieces:
         if self._ranked is None or self._ranked[0] < width:
             loss = self.loss
@@ -302,20 +292,9 @@ class BoundConvex(WindowBound):
         inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
-        """Return the loss on some rows; without copies, the maximum is over ranks and selections of fewer negatives."""
-        is_negative, weight = self.is_negative[rows], self.weight[rows]
-        if copies is not None:
-            return self._on(~is_negative, weight * copies)
-        n = float(weight[is_negative].sum())
-        if n < self.b * (1 - 1e-12) or rows.size - np.count_nonzero(is_negative) < self.n_positive:
-            raise ValueError(
-                f"rows must contain all {self.n_positive} positives, and negatives of weight {self.b:g} or more; got "
-                f"{rows.size} rows with negatives of weight {n:g}; pass copies for a sample of the rows"
-            )
-        other = BoundConvex(~is_negative, weight, self.a / n, self.b / n, self.min_tpr, self.beyond)
-        other.a, other.b, other.norm = self.a, self.b, self.norm
-        return other
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows."""
+        return self._on(~self.is_negative[rows], self.weight[rows] * copies)
 
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
