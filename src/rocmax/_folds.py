@@ -33,14 +33,11 @@ class FoldRules:
     all_folds : int
         Up to this number of rows, searches that fit hundreds of trees to all rows use each fold, above it one of four:
         more than 7,500 held-out rows rank their candidates.
-    most : int
-        Largest number of folds from which a held-out part is put together: shares are met to a twentieth.
     """
 
     twice: int = 5_000
     five: int = 20_000
     all_folds: int = 30_000
-    most: int = 20
 
     def n_folds(self, n_rows: int) -> int:
         """Return the number of folds."""
@@ -92,7 +89,8 @@ def held_out_split(labels: NDArray[Any], share: float, random_state: Any, groups
         )
         return train, test
     classes, counts = np.unique(labels, return_counts=True)
-    most = min(FOLD_RULES.most, np.unique(groups).size, *counts.tolist())
+    # Twenty folds meet a share to a twentieth.
+    most = min(20, np.unique(groups).size, *counts.tolist())
     if most < 2:
         raise ValueError(f"a split by groups requires at least two groups and two rows of each class; got {most}")
     ratio = min(max(Fraction(share).limit_denominator(most), Fraction(1, most)), Fraction(most - 1, most))

@@ -35,18 +35,14 @@ class TieRules:
         of this size between rows that are tied at the optimum. In single precision it would join scores that differ.
     longest_run : int
         Maximum length of a run of ties, in multiples of the error bound: in longer runs, joined scores could differ.
-    block : int
-        Values of a block of rows, to limit the memory for absolute values.
-    near, nearest : int
-        Scores close to a given one that are examined first, and distinct ones needed above and below it.
+    near : int
+        Scores close to a given one that are examined first.
     """
 
     units: int = 32
     solved: int = 128
     longest_run: int = 4
-    block: int = 1 << 20
     near: int = 1 << 12
-    nearest: int = 3
 
 
 TIES = TieRules()
@@ -61,7 +57,7 @@ def product_error(X: Any, w: Array) -> Array:
     """Return the error bound of each entry of ``X @ w`` in the precision of ``X``, based on the terms of the row."""
     weight = np.abs(w)
     size = np.empty(X.shape[0])
-    step = X.shape[0] if sparse.issparse(X) else max(1, TIES.block // max(1, X.shape[1]))
+    step = X.shape[0] if sparse.issparse(X) else max(1, 1_000_000 // max(1, X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, X.shape[0], max(1, step)):
             rows = slice(start, start + step)
@@ -124,7 +120,7 @@ def join_ties_near(scores: Array, place: float, error: Callable[[Index], Array])
         values, at = np.unique(joined), joined[scores[rows] == place].max()
         # The outermost run on each side may be longer than the part of it in these rows.
         n_beside = min(np.count_nonzero(values < at), np.count_nonzero(values > at))
-        if n_beside > TIES.nearest and radius > 2 * float(score_error(np.asarray(at))):
+        if n_beside > 3 and radius > 2 * float(score_error(np.asarray(at))):
             scores[rows] = joined
             return scores
         size *= 16

@@ -63,7 +63,7 @@ if hasattr(os, "register_at_fork"):
 
 # Within these limits, squares of values and weights, their sums and their products with C fit into double precision.
 LARGEST = 1e100
-WEIGHT_SIZE = f"from {1 / LARGEST:g} to {LARGEST:g}, or zero to ignore a row"
+WEIGHT_SIZE = "from 1e-100 to 1e+100, or zero to ignore a row"
 WEIGHT_ADVICE = "A weight is a number of copies of its row: divide by the mean weight"
 
 

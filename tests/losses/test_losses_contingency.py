@@ -122,16 +122,14 @@ def test_large_samples_are_not_searched_through(loss, measure, scale, share):
 
 @pytest.mark.parametrize("weighted", [None, "whole", "parts"])
 @pytest.mark.parametrize("beta", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("intervals", [1, 3, 512])
-def test_split_intervals_contain_the_best_table(weighted, beta, intervals):
-    rng = np.random.default_rng(intervals)
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_split_intervals_contain_the_best_table(weighted, beta, parts):
+    rng = np.random.default_rng(parts)
     for scale in (1e-6, 0.03, 1.0, 1e4):
         y = rng.permutation(120) < 40
         weight = {None: None, "whole": rng.integers(1, 4, 120), "parts": rng.uniform(0.2, 3.0, 120)}[weighted]
         scores = scale * np.round(rng.standard_normal(120) + y, 1)
-        with (
-            mock.patch.object(_worst_labelling, "RULES", SearchRules(0, intervals=intervals, interval_parts=2)),
-        ):
+        with mock.patch.object(_worst_labelling, "RULES", SearchRules(0, parts)):
             value = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
         # The rectangles of the general search, which does not use that the error is concave in the false positives.
         with mock.patch.object(_worst_labelling, "RULES", SearchRules(0)), mock.patch.object(FBeta, "saddle", False):

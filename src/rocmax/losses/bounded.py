@@ -221,18 +221,9 @@ class BoundRamp(BoundLoss):
 # Bounded surrogates for threshold-based measures: the measure itself, evaluated with a smooth step.
 
 
-@dataclass(frozen=True)
-class ThresholdSearch:
-    """Numbers of the search for the best soft threshold, in units of half the width of the step."""
-
-    offsets: tuple[float, ...] = (-1.0, -0.5, 0.0, 0.5)  # from a positive, at which the threshold is tried first
-    most_places: int = 500  # positives, evenly spread, near which it is tried
-    close_looks: int = 4  # candidates that are refined: local minima of nearly equal value differ only after that
-    rounds: int = 3  # of the refinement
-    points: int = 13  # of the grid of a round, after which the bracket is a sixth as long
-
-
-SEARCH = ThresholdSearch()
+# Positives, evenly spread, near which the best soft threshold is tried, and candidates that are refined: local minima
+# of nearly equal value can only be compared after that.
+_MOST_PLACES, _CLOSE_LOOKS = 500, 4
 
 
 @dataclass(frozen=True)
@@ -375,19 +366,22 @@ class BoundSoftMeasure(BoundSoft):
     def _find(self, positives: Array, negatives: Array) -> float:
         """Return the best threshold: a coarse search near the positives, then a refinement of the best candidates."""
         order = np.argsort(positives)
-        spread = np.unique(np.linspace(0, order.size - 1, SEARCH.most_places).astype(np.intp))
+        spread = np.unique(np.linspace(0, order.size - 1, _MOST_PLACES).astype(np.intp))
         origin = positives[order[-1]]
         placed = (positives - origin) / self.half, (negatives - origin) / self.half
         if np.ptp(np.concatenate(placed)) >= 4e3:
             placed = without_gaps(*placed, 4.0)
         classes = [Shares(placed[0], self.positive_weight), Shares(placed[1], self.weight[self.negative])]
-        rows, offset = np.repeat(order[spread], len(SEARCH.offsets)), np.tile(SEARCH.offsets, spread.size)
+        # Near a positive, at steps of a quarter of the width.
+        offsets = np.array([-1.0, -0.5, 0.0, 0.5])
+        rows, offset = np.repeat(order[spread], offsets.size), np.tile(offsets, spread.size)
         near = placed[0][rows]
         # Among candidates that are equal up to rounding error, the highest threshold is chosen.
         error = np.round(self._errors(classes, near + offset), 12)
-        kept = np.lexsort((-(near + offset), error))[: SEARCH.close_looks]
-        near, offset, reach, points = near[kept], offset[kept], 0.5, np.linspace(-1.0, 1.0, SEARCH.points)
-        for _ in range(SEARCH.rounds):
+        kept = np.lexsort((-(near + offset), error))[:_CLOSE_LOOKS]
+        # Each of three rounds on a grid makes the bracket a sixth as long; a search for a zero follows.
+        near, offset, reach, points = near[kept], offset[kept], 0.5, np.linspace(-1.0, 1.0, 13)
+        for _ in range(3):
             tried = offset[:, None] + reach * points
             error = self._errors(classes, near[:, None] + tried)
             best = np.argmin(error, axis=1)[:, None]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._rounding import top_weight
+from rocmax._rounding import DUST, top_weight
 from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
@@ -31,12 +31,10 @@ class SearchRules:
     """Numbers of the search; none of them changes its result."""
 
     small: int = 30_000  # up to this number of tables, all are enumerated
-    parts: int = 8  # into which a rectangle is split along each side
-    intervals: int = 512  # of true positives at the beginning; the time of a step hardly depends on their number
-    interval_parts: int = 64  # into which one of them is split
-    most_copies: int = 50_000_000  # of weighted rows for a measure of unknown shape, which are made one by one
-    most_tables: int = 200  # evaluated in one call to find the best shift
-    kept_tables: int = 60  # for the next call: scores change little between calls
+    # Parts into which a rectangle is split along each side. An interval is split into the square of this number, and
+    # there are its cube at the beginning: the time of a step hardly depends on so few.
+    parts: int = 8
+    kept_tables: int = 60  # of the last calls for the best shift: scores change little between calls
 
 
 RULES = SearchRules()
@@ -69,11 +67,11 @@ def best_table(
         return _look_at_all(measure, positives, negatives, shift)
     search = _Search(measure, positives, negatives, shift)
     if measure.saddle:
-        count = min(RULES.intervals, positives.size)
+        count = min(RULES.parts**3, positives.size)
         ends = search.split_intervals((np.arange(count + 1) * positives.size // count)[:, None])
         while ends.shape[1]:
-            parts = np.arange(RULES.interval_parts + 1)[:, None]
-            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // RULES.interval_parts)
+            parts = np.arange(RULES.parts**2 + 1)[:, None]
+            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // RULES.parts**2)
         return search.best
     cells = np.array([[0], [positives.size], [0], [negatives.size]])
     while cells.shape[1]:
@@ -216,10 +214,6 @@ def _split(cells: Index) -> Index:
 # Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions.
 
 
-# Tolerance for rounding error in the values of a measure.
-_SLACK = 1e-12
-
-
 class ContingencyLoss(Loss):
     r"""Upper bound of one minus a measure of true and false positives.
 
@@ -360,8 +354,9 @@ class BoundContingency(BoundLoss):
                 f"sample_weight of {name} must be whole numbers, because the shape of its measure is unknown; got "
                 f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean accept any weights"
             )
-        if self.m + self.n > RULES.most_copies:
-            raise ValueError(f"the weights of {name} must sum to at most {RULES.most_copies}; got {self.m + self.n:g}")
+        most = 50_000_000  # copies, which are made one by one
+        if self.m + self.n > most:
+            raise ValueError(f"the weights of {name} must sum to at most {most}; got {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
         """Raise ValueError if the measure is not finite, at most 1 and monotone on a grid; the search relies on it."""
@@ -373,9 +368,9 @@ class BoundContingency(BoundLoss):
         odd = error[~np.isfinite(error)]
         if odd.size:
             raise ValueError(f"the measure of {name} must be finite for every table; got {1.0 - odd[0]}")
-        if error.min() < -_SLACK:
+        if error.min() < -DUST:
             raise ValueError(f"the measure of {name} must be at most 1; got {1.0 - error.min():g}")
-        if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
+        if (np.diff(error, axis=0) > DUST).any() or (np.diff(error, axis=1) < -DUST).any():
             raise ValueError(
                 f"the measure of {name} must not decrease with the true positives and must not increase with the "
                 "false positives"
@@ -595,7 +590,7 @@ class BoundFreeShift(BoundLoss):
         slope = (tp + fp - self.m) / self.m
         gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
         value = self._base.error(tp, fp) + gain / self.m
-        for _ in range(RULES.most_tables):
+        for _ in range(200):
             low, high = _lowest_crossing(value, slope)
             shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
             level = float(value[low] + slope[low] * shift)
@@ -605,7 +600,7 @@ class BoundFreeShift(BoundLoss):
             if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
                 break
             rise = (table.tp + table.fp - self.m) / self.m
-            if abs(rise) <= _SLACK:
+            if abs(rise) <= 1e-12:
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)

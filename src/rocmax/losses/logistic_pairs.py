@@ -56,10 +56,6 @@ class GridRules:
         A cell of a grid takes the time of this number of pairs, and a grid that of a fixed number.
     most_cells : int
         A larger grid would take too much memory.
-    pairs_at_a_time : int
-        Pairs that are evaluated at a time, so that arrays stay in the cache.
-    flat : float
-        Difference of scores beyond which the logistic function has hardly any curvature.
     """
 
     terms: int = 5
@@ -68,8 +64,6 @@ class GridRules:
     pairs_per_cell: int = 40
     pairs_of_grid: int = 50_000
     most_cells: int = 1 << 21
-    pairs_at_a_time: int = 1 << 18
-    flat: float = 10.0
 
 
 RULES = GridRules()
@@ -214,7 +208,7 @@ def _kernels(order: int, sign: float, length: int) -> list[Any]:
 def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: float) -> Array:
     """Return ``sum_j weight_j S^(order)(sign * (source_j - target_i))`` for each target, pair by pair."""
     found = np.empty(targets.size)
-    rows = max(1, RULES.pairs_at_a_time // sources.size)
+    rows = max(1, (1 << 18) // sources.size)  # arrays of pairs that stay in the cache
     for start in range(0, targets.size, rows):
         block = slice(start, start + rows)
         found[block] = softplus(order, sign * (sources - targets[block, None])) @ weight
@@ -225,9 +219,8 @@ def _range(one: Array, two: Array) -> tuple[float, float]:
     return float(min(one.min(), two.min())), float(max(one.max(), two.max()))
 
 
-# Order of the derivative of the softplus function that is the charge of a pair.
-_SMOOTH = {"logistic": 0, "sigmoid": 1}
-_SURROGATES = (*_SMOOTH, "squared_hinge")
+# The charge of a pair is the softplus function itself, its first derivative, or the squared hinge.
+_SURROGATES = ("logistic", "sigmoid", "squared_hinge")
 
 
 @dataclass(frozen=True)
@@ -446,7 +439,7 @@ class BoundWindowPairs(BoundLoss):
         if self.loss.surrogate == "squared_hinge":
             return pieces, _squared_hinge_sums(pos, neg, selected, pieces.weight[inside])
         sums = SoftplusSums(pos, neg, selected.weight, pieces.weight[inside])
-        order = _SMOOTH[self.loss.surrogate]
+        order = _SURROGATES.index(self.loss.surrogate)
         bend = bend and order == 0
         return pieces, _Sums(
             selected,
@@ -475,7 +468,7 @@ def _second_derivative(surrogate: str, x: Array) -> Array:
 
 def _bend_range(surrogate: str) -> tuple[float, float]:
     """Return the range of ``-x`` outside of which the second derivative is zero or negligible."""
-    return (-RULES.flat, RULES.flat) if surrogate == "logistic" else (-np.inf, 1.0)
+    return (-10.0, 10.0) if surrogate == "logistic" else (-np.inf, 1.0)
 
 
 def _squared_hinge_sums(pos: Array, neg: Array, selected: Selected, neg_weight: Array) -> _Sums:

@@ -34,10 +34,9 @@ class IntervalRules:
         Up to this number of distinct scores, blocks are not grouped.
     fineness : int
         The standard deviation of a rank in a resample is at least this number of groups.
-    min_in_class, min_in_area, min_from_end : float
+    min_rows : int
         With fewer rows of a class, intervals do not reach their level. Those of the bootstrap do not, either, with
-        fewer rows of a class in the region of a partial AUC, or with a value less than this number of rows away from 0
-        or 1.
+        fewer rows of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1.
     min_in_region : int
         In regions with fewer rows of a class, DeLong's intervals and tests do not reach their level; docs/measures.md.
     prior_df : float
@@ -48,9 +47,7 @@ class IntervalRules:
     few_copies: int = 30
     n_exact: int = 20_000
     fineness: int = 5
-    min_in_class: int = 10
-    min_in_area: int = 10
-    min_from_end: float = 1.0
+    min_rows: int = 10
     min_in_region: int = 30
     prior_df: float = 10.0
 
@@ -454,9 +451,9 @@ def estimate_measures(
 
 def _few_in_class(n_fewest: float, groups: NDArray[np.intp] | None) -> str:
     """Return a text if a class has too few independent rows, or groups, for an interval."""
-    if n_fewest >= RULES.min_in_class * (1 - DUST):
+    if n_fewest >= RULES.min_rows * (1 - DUST):
         return ""
-    return f"a class has {n_fewest:.4g} independent {_units(groups)}; at least {RULES.min_in_class} are needed"
+    return f"a class has {n_fewest:.4g} independent {_units(groups)}; at least {RULES.min_rows} are needed"
 
 
 def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
@@ -465,8 +462,8 @@ def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
         return ""
     width, height = filled.get("max_fpr", 1.0) - filled.get("min_fpr", 0.0), 1 - filled.get("min_tpr", 0.0)
     inside = (curve.n * width, "negatives"), (curve.m * height, "positives")
-    few = [f"{count:.3g} {name}" for count, name in inside if count < RULES.min_in_area * (1 - DUST)]
-    return f"its region contains about {' and '.join(few)}; at least {RULES.min_in_area} are needed" if few else ""
+    few = [f"{count:.3g} {name}" for count, name in inside if count < RULES.min_rows * (1 - DUST)]
+    return f"its region contains about {' and '.join(few)}; at least {RULES.min_rows} are needed" if few else ""
 
 
 def _near_end(
@@ -483,13 +480,13 @@ def _near_end(
         value = measure.from_curve(curve, **{**filled, "standardize": False, "normalize": True})
     distance = max(0.0, min(value, 1 - value))
     if measure.name in ("roc_auc", "partial_auc", "tpr_at_fpr") and not filled.get("min_tpr"):
-        near = n_fewest * distance < RULES.min_from_end * (1 - DUST)
+        near = n_fewest * distance < 1 - DUST
     else:
         near = estimate.low == estimate.high and estimate.low in (0.0, 1.0)
     if not near:
         return ""
     return (
-        f"its value {value:.4g} is {distance:.2g} from {round(value)}; at least {RULES.min_from_end / n_fewest:.2g} is "
+        f"its value {value:.4g} is {distance:.2g} from {round(value)}; at least {1 / n_fewest:.2g} is "
         f"needed with {n_fewest:.4g} independent {_units(groups)} of the smaller class"
     )
 
@@ -590,8 +587,12 @@ def _at_least_one(n_resamples: object) -> int:
 # Confidence intervals and paired tests from the variance of the area, without resampling.
 
 
-# Limits of the region that is the whole curve: min_fpr, max_fpr and min_tpr.
-WHOLE_CURVE = (0.0, 1.0, 0.0)
+class _Region(NamedTuple):
+    """Limits of a region; by default, the whole curve."""
+
+    min_fpr: float = 0.0
+    max_fpr: float = 1.0
+    min_tpr: float = 0.0
 
 
 class _OutsideRegionError(ValueError):
@@ -710,7 +711,7 @@ def delong_interval(
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
     number = group_numbers(groups, sample_weight, y_true)
     placements = _placements(rows, min_fpr, max_fpr, min_tpr)
-    ends = _delong_interval(rows, placements, (min_fpr, max_fpr, min_tpr), confidence_level, number)
+    ends = _delong_interval(rows, placements, _Region(min_fpr, max_fpr, min_tpr), confidence_level, number)
     _warn_if_few(placements)
     if few := _few_in_class(n_independent(rows.positive, rows.weight, number), number):
         warnings.warn(
@@ -725,21 +726,20 @@ def delong_interval(
 def _delong_interval(
     rows: RankedRows,
     placements: _Placements,
-    limits: tuple[float, float, float],
+    limits: _Region,
     level: float,
     groups: NDArray[np.intp] | None,
 ) -> tuple[float, float]:
-    """Return the interval of :func:`delong_interval`; the limits are ``min_fpr``, ``max_fpr`` and ``min_tpr``."""
-    min_fpr, max_fpr, min_tpr = limits
+    """Return the interval of :func:`delong_interval`."""
     spread = _spread(rows, placements.values, groups)
     area = placements.area
-    if limits != WHOLE_CURVE and spread.variance > 0 and 0 < area < 1:
+    if limits != _Region() and spread.variance > 0 and 0 < area < 1:
         reach = norm.ppf((1 + level) / 2) * math.sqrt(spread.variance) / (area * (1 - area))
         low, high = expit(logit(area) + np.array([-reach, reach]))
         return float(low), float(high)
     in_region = spread._replace(
-        n_positives=max(1.0, spread.n_positives * (1 - min_tpr)),
-        n_negatives=max(1.0, spread.n_negatives * (max_fpr - min_fpr)),
+        n_positives=max(1.0, spread.n_positives * (1 - limits.min_tpr)),
+        n_negatives=max(1.0, spread.n_negatives * (limits.max_fpr - limits.min_fpr)),
     )
     return _interval(area, in_region, level)
 
@@ -830,7 +830,7 @@ def estimate_with_delong(
     names = [find_metric(measure, params)[0].name for measure, params in measures]
     if "roc_auc" not in names:
         return found
-    ends = _delong_interval(rows, _placements(rows, *WHOLE_CURVE), WHOLE_CURVE, 0.95, number)
+    ends = _delong_interval(rows, _placements(rows, *_Region()), _Region(), 0.95, number)
     caution = _few_in_class(n_fewest, number)
     return [
         Estimate(each.value, *ends, caution) if name == "roc_auc" else each
