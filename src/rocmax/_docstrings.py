@@ -1,9 +1,10 @@
-"""Texts that several public docstrings share, and the function that fills them in."""
+"""Public names: where they are exported, and the texts that their docstrings share."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -165,6 +166,20 @@ _ENTRIES = {section: _entries(text) for section, text in SHARED.items()} | {
     "Returns": {"decision_values": _DECISION_VALUES, "self": "self : object\n    The fitted estimator."}
 }
 _NAMES = re.compile(r"\w+(, \w+)*")
+
+
+def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Make classes and functions of a ``namespace`` public: complete their docstrings, and set their ``__module__``.
+
+    ``__module__`` becomes the public module that exports them, as in NumPy and SciPy, so that pickles, model files,
+    reprs and the documentation do not depend on the file of the definition. Objects of other packages are not changed.
+    """
+    for name in names:
+        value = namespace[name]
+        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax")
+        if ours and value.__name__ == name:
+            complete(value)
+            value.__module__ = public
 
 
 def complete(value: Any) -> None:

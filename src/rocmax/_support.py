@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
@@ -16,27 +16,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._docstrings import complete
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 # Row indices for compiled loops.
 RowNumbers = NDArray[np.int64]
-
-
-def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Make classes and functions of a ``namespace`` public: complete their docstrings, and set their ``__module__``.
-
-    ``__module__`` becomes the public module that exports them, as in NumPy and SciPy, so that pickles, model files,
-    reprs and the documentation do not depend on the file of the definition. Objects of other packages are not changed.
-    """
-    for name in names:
-        value = namespace[name]
-        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax")
-        if ours and value.__name__ == name:
-            complete(value)
-            value.__module__ = public
 
 
 # Messages that name parameters: in Python as ``target=...``, on the command line as ``--target``.

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array
 from rocmax._validation import CHECKING
 
 # Relative distance below which two quantiles are one knot: the difference would be rounding error.

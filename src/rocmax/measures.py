@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from rocmax import losses
+from rocmax._docstrings import publish
 from rocmax._rounding import DUST, join_ties, score_error, top_weight
 from rocmax._support import (
     Array,
@@ -26,7 +27,6 @@ from rocmax._support import (
     check_region,
     check_top,
     check_window,
-    publish,
 )
 from rocmax.losses import Loss
 from rocmax.metrics.scores import METRICS, Metric, find_metric, named_metric

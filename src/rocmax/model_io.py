@@ -21,8 +21,9 @@ import sklearn
 from scipy import sparse
 
 import rocmax
+from rocmax._docstrings import publish
 from rocmax._files import beyond_limit, unpack_limit, write_file
-from rocmax._support import need, publish
+from rocmax._support import need
 
 # Increased when earlier versions must not read the file.
 FORMAT = 3

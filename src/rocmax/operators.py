@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Parameters, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array, Parameters
 
 
 @dataclass(frozen=True)

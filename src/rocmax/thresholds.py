@@ -17,8 +17,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
+from rocmax._docstrings import publish
 from rocmax._folds import cv_splitter, held_out_split
-from rocmax._support import Array, Message, Parameter, publish
+from rocmax._support import Array, Message, Parameter
 from rocmax._validation import (
     check_target,
     class_scores,

@@ -26,7 +26,8 @@ except ImportError as error:
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from rocmax._support import check_beta, check_corner, check_top, publish
+from rocmax._docstrings import publish
+from rocmax._support import check_beta, check_corner, check_top
 
 # Checks of what a loss for networks gets: parameters on the host, tensors without waiting for a device.
 

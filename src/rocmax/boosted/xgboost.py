@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
 from rocmax.losses import Loss
 from rocmax.measures import Measure

@@ -6,7 +6,7 @@ with NaN for missing values for numbers and booleans, strings for text, and date
 
 from __future__ import annotations
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.data.read import DataError, Reading, Table, TableSource, iter_batches, read_columns, read_table
 from rocmax.data.store import RowStore
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
 from rocmax.losses.binned import Binned, Bins, ScoreGrid
 from rocmax.losses.bounded import PartialAUCRamp, SoftMeasure, SoftPrecision

@@ -1,6 +1,6 @@
 """Methods that the papers compare with: for reproductions, not for new work."""
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.papers.pairs import GreedyPairClassifier
 from rocmax.papers.streams import (
     ASAMClassifier,

@@ -5,7 +5,8 @@ A table is a csv, tsv, parquet or svmlight file (text files may be compressed) o
 
 from __future__ import annotations
 
-from rocmax._support import ParameterError, publish
+from rocmax._docstrings import publish
+from rocmax._support import ParameterError
 from rocmax.data import Reading
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models

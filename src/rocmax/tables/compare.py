@@ -25,9 +25,10 @@ from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, StratifiedS
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
+from rocmax._docstrings import publish
 from rocmax._files import append_line, check_not_input, check_output, write_file
 from rocmax._folds import cv_splitter, standard_error
-from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, publish
+from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need
 from rocmax._threads import using_threads
 from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.data import Reading
