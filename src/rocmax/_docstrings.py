@@ -23,6 +23,8 @@ coef0 : float
     Independent term of the "poly" and "sigmoid" kernels.
 columns : sequence of str
     Features to read, in this order. If None, all columns are read except the target and the column of weights.
+confidence_level : float
+    Confidence level of the interval, above 0 and below 1.
 constraint : {"l2", "l1", "elasticnet", "group"}
     Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"

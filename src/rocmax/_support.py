@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import groupby
 from numbers import Integral, Real
@@ -31,13 +31,20 @@ _holders: ContextVar[Mapping[str, str]] = ContextVar("holders", default=MappingP
 
 
 @contextmanager
-def holding(holders: Mapping[str, str]) -> Iterator[None]:
-    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``."""
-    token = _holders.set(holders)
+def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable while the block runs."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _holders.reset(token)
+        variable.reset(token)
+
+
+@contextmanager
+def holding(holders: Mapping[str, str]) -> Iterator[None]:
+    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``."""
+    with _setting(_holders, holders):
+        yield
 
 
 class Parameter(NamedTuple):
@@ -177,14 +184,17 @@ class Parameters:
 _NARROWEST = 1e-8
 
 
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+
+
 def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None:
     """Raise ValueError if a window does not satisfy ``0 <= min_fpr < max_fpr <= 1`` or is too narrow.
 
     ``any_width=True`` disables the check of the width. An area under a curve is defined for a window of any width;
     quantities that count the negatives in the window are not.
     """
-    numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_fpr, max_fpr))
-    if not (numbers and 0 <= min_fpr < max_fpr <= 1):
+    if not (_are_numbers(min_fpr, max_fpr) and 0 <= min_fpr < max_fpr <= 1):
         raise ValueError(
             f"min_fpr and max_fpr must satisfy 0 <= min_fpr < max_fpr <= 1; "
             f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
@@ -207,7 +217,7 @@ def check_corner(min_fpr: Any, max_fpr: Any, min_tpr: Any) -> None:
 
 def check_top(k: Any) -> None:
     """Raise ValueError if ``k`` is neither a count (an integer >= 1) nor a fraction (a float in (0, 1])."""
-    if isinstance(k, bool) or not isinstance(k, Real):
+    if not _are_numbers(k):
         raise ValueError(f"k must be an integer count or a float fraction; got {k!r}")
     if isinstance(k, Integral):
         if int(k) < 1:
@@ -218,20 +228,19 @@ def check_top(k: Any) -> None:
 
 def check_rate(name: str, rate: Any) -> None:
     """Raise ValueError if a rate is not between 0 and 1."""
-    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= float(rate) <= 1:
+    if not (_are_numbers(rate) and 0 <= rate <= 1):
         raise ValueError(f"{name} must be between 0 and 1; got {rate!r}")
 
 
 def check_floor(min_tpr: Any) -> None:
     """Raise ValueError if a lower limit on the true-positive rate is not at least 0 and below 1."""
-    if isinstance(min_tpr, bool) or not isinstance(min_tpr, Real) or not 0 <= float(min_tpr) < 1:
+    if not (_are_numbers(min_tpr) and 0 <= min_tpr < 1):
         raise ValueError(f"min_tpr must be at least 0 and below 1; got {min_tpr!r}")
 
 
 def check_region(min_tpr: Any, max_fpr: Any) -> None:
     """Raise ValueError if the region above a TPR and left of an FPR is empty or outside the unit square."""
-    numbers = all(isinstance(rate, Real) and not isinstance(rate, bool) for rate in (min_tpr, max_fpr))
-    if not (numbers and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
+    if not (_are_numbers(min_tpr, max_fpr) and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
         raise ValueError(
             f"min_tpr and max_fpr must satisfy 0 <= min_tpr < 1 and 0 < max_fpr <= 1; "
             f"got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
@@ -240,7 +249,7 @@ def check_region(min_tpr: Any, max_fpr: Any) -> None:
 
 def check_beta(beta: Any) -> None:
     """Raise ValueError if ``beta`` is not a finite number greater than 0."""
-    if isinstance(beta, bool) or not isinstance(beta, Real) or not 0 < float(beta) < float("inf"):
+    if not (_are_numbers(beta) and 0 < beta < float("inf")):
         raise ValueError(f"beta must be a finite number > 0; got {beta!r}")
 
 
@@ -254,24 +263,14 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _part: ContextVar[str] = ContextVar("part", default="")
 
 
-@contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
+def listening(listener: Listener | None) -> AbstractContextManager[None]:
     """Call a function with each stage while the block runs."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return _setting(_listener, listener)
 
 
-@contextmanager
-def part(text: str) -> Iterator[None]:
+def part(text: str) -> AbstractContextManager[None]:
     """Put a text before the name of each stage while the block runs, such as "family 2 of 3"; parts may be nested."""
-    token = _part.set(f"{_part.get()}{text}: ")
-    try:
-        yield
-    finally:
-        _part.reset(token)
+    return _setting(_part, f"{_part.get()}{text}: ")
 
 
 def stage(text: str, done: int = 0, total: int | None = None) -> None:

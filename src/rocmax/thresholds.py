@@ -594,20 +594,12 @@ def group_order(
 
 
 class GroupEvidence:
-    r"""Evidence from independent groups that an error rate is at most a limit.
+    r"""Evidence from independent groups that an error rate is at most a limit; the formula is in docs/thresholds.md.
 
-    With :math:`n_g` rows in group ``g`` and the share :math:`r_g` of errors among them, the evidence is the mean over a
-    few bets :math:`\kappa` of
-
-    .. math:: \frac{\prod_g (1 - c_g r_g)}{\max_p \prod_g (1 - c_g p_g)}, \qquad
-        c_g = \min\Bigl(1, \kappa \frac{n_g}{\bar n}\Bigr),
-
-    where :math:`\bar n = \sum_g n_g^2 / \sum_g n_g`, and the maximum is over all expected shares :math:`p_g` of errors
-    in the groups with :math:`\sum_g n_g p_g \ge \alpha \sum_g n_g`: over all ways in which the rate of all rows can be
-    above the limit :math:`\alpha`. Given the sizes, the numerator has the expectation
-    :math:`\prod_g (1 - c_g p_g)`, so the expectation of the evidence is at most 1 under the hypothesis that the rate is
-    above the limit, and it reaches :math:`1 / \delta` with probability at most :math:`\delta` (Markov). With
-    ``rate="group"``, all :math:`n_g` are 1 in these formulas.
+    Given the sizes :math:`n_g`, the numerator has the expectation :math:`\prod_g (1 - c_g p_g)` for the expected shares
+    :math:`p_g` of errors, and the denominator is its maximum over all ways in which the rate can be above the limit.
+    Thus the expectation of the evidence is at most 1 under that hypothesis, and it reaches :math:`1 / \delta` with
+    probability at most :math:`\delta` (Markov). With ``rate="group"``, all :math:`n_g` are 1.
     """
 
     # Bets as multiples of the best one for groups whose rows all agree; the best bet is inversely proportional to the

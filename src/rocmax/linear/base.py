@@ -122,6 +122,12 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         """Minimize the loss with a suitable solver."""
 
+    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        """Minimize the loss under the norm constraint of an estimator that has one."""
+        own: Any = self
+        ball = make_constraint(own.constraint, own.radius, own.l1_ratio, own.groups, data.X.shape[1])
+        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         """Return the score above which a row is predicted positive."""
@@ -237,23 +243,6 @@ def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any
     if constraint == "group":
         return GroupBall(radius, groups, n_features)
     return L2Ball(radius)
-
-
-class NormConstraintMixin:
-    """Mixin for estimators with a norm constraint."""
-
-    constraint: str | None
-    radius: float | None
-    l1_ratio: float
-    groups: Any
-    tol: float
-    max_iter: int
-
-    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        assert self.constraint is not None
-        assert self.radius is not None
-        ball = make_constraint(self.constraint, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
-        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
 
 
 # Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.

@@ -15,7 +15,6 @@ from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
-    NormConstraintMixin,
     check_constraint_parameters,
     check_solver_parameters,
     full_auc,
@@ -45,7 +44,7 @@ from rocmax.solvers import CCCP, LBFGS, Callback, Progress, Result
 # Linear classifier for the partial AUC.
 
 
-class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve in a range of rates.
 
     The range is given by two false-positive rates, a lower limit on the true-positive rate, or both.

@@ -12,7 +12,7 @@ from rocmax._validation import TrainingSet, check_number
 from rocmax.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
 from rocmax.measures import ROCAUCMeasure, best_measure, find_measure
-from rocmax.metrics.curve import label_blocks
+from rocmax.metrics.curve import rank_labels
 from rocmax.penalties import Ball, SquaredL2
 from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
 
@@ -225,7 +225,7 @@ class _TableRule(NamedTuple):
 
     def score(self, y: Any, decision: Array, *, sample_weight: Any, pos_label: Any) -> float:
         """Return the value for decisions."""
-        table = label_blocks(np.asarray(y) == pos_label, decision > 0, sample_weight, True).curve()
+        table = rank_labels(np.asarray(y) == pos_label, decision > 0, sample_weight, True).blocks().curve()
         return float(self.measure(table.tp[1:2], table.fp[1:2], table.m, table.n)[0])
 
 

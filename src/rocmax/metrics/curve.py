@@ -122,18 +122,6 @@ def score_blocks(
     return rank_scores(y_true, y_score, sample_weight, pos_label).blocks()
 
 
-def label_blocks(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    *,
-    one_class: bool = False,
-) -> Blocks:
-    """Return two blocks: the rows predicted positive, and the others."""
-    return rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=one_class).blocks()
-
-
 def group_numbers(
     groups: ArrayLike | None, sample_weight: ArrayLike | None, y_true: ArrayLike
 ) -> NDArray[np.intp] | None:

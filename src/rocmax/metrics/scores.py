@@ -21,7 +21,6 @@ from rocmax.metrics.curve import (
     Blocks,
     Curve,
     RankedRows,
-    label_blocks,
     rank_decisions,
     rank_labels,
     rank_scores,
@@ -295,7 +294,7 @@ def f_beta_score(
     >>> f_beta_score([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
     0.8
     """
-    return f_beta(label_blocks(y_true, y_pred, sample_weight, pos_label, one_class=True).curve(), beta=beta)
+    return f_beta(rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=True).blocks().curve(), beta=beta)
 
 
 def g_mean_score(
@@ -334,7 +333,7 @@ def g_mean_score(
     >>> g_mean_score([0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1])
     0.5
     """
-    return g_mean(label_blocks(y_true, y_pred, sample_weight, pos_label).curve())
+    return g_mean(rank_labels(y_true, y_pred, sample_weight, pos_label).blocks().curve())
 
 
 def weighted_relative_accuracy(
@@ -381,7 +380,7 @@ def weighted_relative_accuracy(
     >>> weighted_relative_accuracy([0, 0, 1, 1], [1, 1, 1, 1])
     0.0
     """
-    return relative_accuracy(label_blocks(y_true, y_pred, sample_weight, pos_label).curve())
+    return relative_accuracy(rank_labels(y_true, y_pred, sample_weight, pos_label).blocks().curve())
 
 
 def f_beta(curve: Curve, *, beta: float) -> float:

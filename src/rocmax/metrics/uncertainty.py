@@ -268,8 +268,7 @@ def bootstrap_interval(
         Scores; predicted labels for a measure of labels.
     n_resamples : int, default=1000
         Number of resamples.
-    confidence_level : float, default=0.95
-        Confidence level of the interval, above 0 and below 1.
+    confidence_level
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -293,12 +292,9 @@ def bootstrap_interval(
 
     Notes
     -----
-    A resample is a vector of multiplicities, from one multinomial draw in each class, and its value is the measure with
-    the multiplicities as weights. Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct
-    scores, neighboring scores are grouped and treated as ties. Near the rank ``j``, counted from the nearer end of the
-    class, a group has ``sqrt(j) / 5`` rows, a fifth of the standard deviation of that rank in a resample; near the ends
-    scores are not grouped. A resample then takes O(sqrt(N)), and the difference to the interval without groups is below
-    the error of the resampling.
+    Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct scores, neighboring ones are
+    grouped and treated as ties, as the user guide describes; a resample then takes O(sqrt(N)), and the difference to
+    the interval without groups is below the error of the resampling.
 
     A weight is a number of copies, so a row of weight 100 counts as 100 independent observations. If weights only
     correct for the sampling of the rows, the interval is too narrow. If the weights of a class do not sum to an
@@ -368,8 +364,7 @@ def bootstrap_test(
         Scores of the other model. Predicted labels for a measure of labels.
     n_resamples : int, default=2000
         Number of resamples.
-    confidence_level : float, default=0.95
-        Confidence level of the interval of the difference, above 0 and below 1.
+    confidence_level
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -666,8 +661,7 @@ def delong_interval(
     Parameters
     ----------
     y_true, y_score, min_fpr, max_fpr, min_tpr
-    confidence_level : float, default=0.95
-        Confidence level of the interval, above 0 and below 1.
+    confidence_level
     sample_weight, pos_label, groups
 
     Returns
@@ -769,8 +763,7 @@ def delong_test(
     y_score_other : array-like of shape (n_samples,)
         Scores of the other model.
     min_fpr, max_fpr, min_tpr
-    confidence_level : float, default=0.95
-        Confidence level of the interval of the difference, above 0 and below 1.
+    confidence_level
     sample_weight, pos_label, groups
 
     Returns
