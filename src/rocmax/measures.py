@@ -95,14 +95,11 @@ class Measure:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels, of two classes.
+        y_true
         decision : array-like of shape (n_samples,)
             Scores minus the threshold: a value above 0 predicts the positive class. Ranking measures do not depend on
             the threshold.
-        sample_weight
-        pos_label : object, default=None
-            The positive class; the larger label if None.
+        sample_weight, pos_label
 
         Returns
         -------

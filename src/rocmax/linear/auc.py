@@ -52,9 +52,7 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold with the largest TPR - FPR on the training rows.
-    classes_, objective_
-    dual_gap_, n_iter_
-    trace_, n_features_in_, feature_names_in_
+    classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     See Also
     --------

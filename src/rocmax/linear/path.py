@@ -24,7 +24,7 @@ from rocmax._validation import (
 from rocmax.linear.base import CONSTRAINTS, make_constraint
 from rocmax.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import PartialAUCMeasure
 from rocmax.operators import as_operator
 
 
@@ -94,18 +94,9 @@ class PartialAUCPath:
         index = positive_index(self.classes, self.pos_label)
         operator = as_operator(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
 
-        def measure(w: Array) -> float:
-            return partial_auc_score(
-                y,
-                towards(operator.matvec(w), index),
-                min_fpr=self.min_fpr,
-                max_fpr=self.max_fpr,
-                min_tpr=self.min_tpr,
-                sample_weight=sample_weight,
-                pos_label=self.classes[index],
-            )
-
-        return np.array([measure(w) for w in self.coefs])
+        measure = PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
+        shared = {"sample_weight": sample_weight, "pos_label": self.classes[index]}
+        return np.array([measure.score(y, towards(operator.matvec(w), index), **shared) for w in self.coefs])
 
 
 def partial_auc_path(

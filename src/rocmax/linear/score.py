@@ -57,9 +57,7 @@ class ScoreClassifier(LinearScoreClassifier):
     coef_, intercept_, classes_
     solver_ : Solver
         The solver that was used.
-    objective_, dual_gap_
-    n_iter_
-    trace_, n_features_in_, feature_names_in_
+    objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     See Also
     --------

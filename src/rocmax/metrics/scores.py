@@ -53,7 +53,7 @@ def partial_auc_score(
     uses whole rows instead: the negatives of rank ``j_a < j <= j_b`` from the top, with ``j_a = floor(n a)`` and
     ``j_b = ceil(n b)``, and the ``ceil(m (1 - t))`` positives with the lowest scores. It is the fraction of their pairs
     in which the positive has the higher score. If ``n a``, ``n b`` and ``m t`` are integers and no positive is tied
-    with a negative, both definitions are equal.
+    with a negative, both definitions are equal. The user guide describes the area as a mean over pairs.
 
     With ``t = 0`` this is the mean TPR on the range of false-positive rates. With ``a = 0`` and ``b = 1`` it is the
     area above a true-positive rate, which equals the area left of the false-positive rate ``1 - t`` after exchanging
@@ -82,17 +82,6 @@ def partial_auc_score(
     float
         Between 0 and 1, higher is better. Without ``min_tpr``, an uninformative score has the area ``(a + b) / 2``, or
         0.5 if standardized.
-
-    Notes
-    -----
-    In other words, the area is the mean over the pairs of one of the ``m (1 - t)`` lowest positives and one of the
-    ``n b`` highest negatives (without the ``n a`` highest) of 1 if the positive has the higher score, of one half if
-    the scores are equal, and of 0 otherwise, where a row at a limit counts in part. This is exact unless one block of
-    tied scores has rows of both classes and contains a limit. The area then follows the straight line of the block,
-    which is the expected curve over random orders of its rows.
-
-    The score of the ISIC 2024 challenge, the area above 80 % TPR without division, between 0 and 0.2, is
-    ``partial_auc_score(y_true, y_score, min_tpr=0.8, normalize=False)``.
 
     References
     ----------
