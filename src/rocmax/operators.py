@@ -197,6 +197,12 @@ def _centred_blocks(X: Any, means: Array) -> Iterator[tuple[slice, Any]]:
         yield rows, X[rows] - origin
 
 
+def column_scale(mean: Array, variance: Array) -> Array:
+    """Return the standard deviation of columns; 0 for one that does not vary, by the rule of ``StandardScaler``."""
+    spread = np.sqrt(variance)
+    return np.where(spread <= 10 * np.finfo(np.float64).eps * np.abs(mean), 0.0, spread)
+
+
 class StandardizedOperator:
     """Matrix in memory with standardized columns, ``(X - mean) / scale``, without a standardized copy.
 

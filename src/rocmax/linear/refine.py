@@ -33,7 +33,7 @@ from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
 from rocmax.losses.ranks import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.operators import FAR, RotatedOperator, StandardizedOperator
+from rocmax.operators import FAR, RotatedOperator, StandardizedOperator, column_scale
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import LBFGS, Callback, Progress, Result
 
@@ -66,14 +66,12 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
         mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
     else:
         mean, variance = _moments(X, weight)
-    spread = np.sqrt(variance.astype(np.float64))
-    # As in scikit-learn's StandardScaler.
-    constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
-    is_far = bool((np.abs(mean) > FAR * spread)[~constant].any())
+    scale = column_scale(mean, variance.astype(np.float64))
+    is_far = bool((np.abs(mean) > FAR * scale)[scale > 0].any())
     if sparse.issparse(X) and is_far and X.nnz >= _FULL * X.shape[0] * X.shape[1]:
         return standardized(X.toarray(), given)
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
-    return StandardizedOperator(X, shift, np.where(constant, 0.0, spread))
+    return StandardizedOperator(X, shift, scale)
 
 
 def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from scipy import sparse
 from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.binned import MAX_BINS, Bins, ScoreGrid
-from rocmax.operators import Operator
+from rocmax.operators import Operator, column_scale
 from rocmax.penalties import SquaredL2
 from rocmax.sharded.shard import BinnedCoefficients, LinearCoefficients, Recipe, RequestedCoefficients, Sample, Shard
 from rocmax.solvers.base import Result, gap_rounding, invalid_bound, valid_gap
@@ -97,11 +97,10 @@ class Space:
         moments, *others = self.ask((), Shard.moments)
         for other in others:
             moments = moments.merged(other)
-        spread = np.sqrt(moments.square / moments.weight)
-        # A constant feature is left out: with this scale, its products are zero.
-        constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(moments.mean)
-        self.mean, self.scale = moments.mean, np.where(constant, np.inf, spread)
-        largest, smallest = np.max(spread, initial=0.0), np.min(spread[~constant], initial=1.0)
+        scale = column_scale(moments.mean, moments.square / moments.weight)
+        # A constant feature is left out: with an infinite scale, its products are zero.
+        self.mean, self.scale = moments.mean, np.where(scale > 0, scale, np.inf)
+        largest, smallest = np.max(scale, initial=0.0), np.min(scale[scale > 0], initial=1.0)
         far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > RULES.farthest
         self.double = bool(far or largest > RULES.largest_single or smallest < 1 / RULES.largest_single)
 
