@@ -466,21 +466,15 @@ class TPRThresholdClassifier(HeldOutThreshold):
         Probability with which the limit is satisfied, above 0 and below 1. It requires at least ``log(1 - confidence) /
         log(min_tpr)`` held-out positives. None gives no guarantee.
     cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
-        Source of the held-out positives. A float is the fraction of rows, stratified by class, that is held out; the
-        estimator is fitted on the other rows. With "prefit", the estimator must be fitted already, and the rows passed
-        to ``fit`` must not have been used to train it. An int or a generator uses the cross-validated scores of all
-        rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
-        is not allowed with ``confidence``.
+        Source of the held-out positives, as that of the negatives in :class:`FPRThresholdClassifier`.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
         label. Another label than that of the estimator is an error.
     random_state : ...
         Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
-        Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
-        groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
-        two agree if the rate does not depend on the size of the group. If group sizes are very different, a guarantee
-        for "row" requires many more groups, because it must allow for few large groups that differ from the others.
+        Which rate the limit is for, if there are groups: that of all rows of the class, or the mean over the groups of
+        the rate in each, see :class:`FPRThresholdClassifier`.
 
     Attributes
     ----------
@@ -506,11 +500,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     X. Tong, Y. Feng and J. J. Li (2018). Neyman-Pearson classification algorithms and NP receiver operating
     characteristics. Science Advances 4, eaao1659.
 
-    I. Waudby-Smith and A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
-    Statistical Society B 86, 1-27.
-
-    S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. I. Jordan (2021). Distribution-free, risk-controlling prediction
-    sets. Journal of the ACM 68(6), 43.
+    For groups, see :class:`FPRThresholdClassifier`.
 
     Examples
     --------

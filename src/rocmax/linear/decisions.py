@@ -222,13 +222,7 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     loss : ...
         The soft version is :class:`~rocmax.losses.SoftMeasure`, the bound :class:`~rocmax.losses.GMean` at
         the best shift of the scores.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    C, start_C, tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
@@ -236,7 +230,8 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    The objective of "auto", and when "convex" gives zero weights, are described in :class:`FBetaClassifier`.
+    The objective of "auto", its ``C`` and ``tol``, and when "convex" gives zero weights, are described in
+    :class:`FBetaClassifier`.
 
     References
     ----------
@@ -266,16 +261,11 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     k
     loss : ...
         The soft version is :class:`~rocmax.losses.SoftPrecision`, the bound :class:`~rocmax.losses.PrecisionAtK`.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
+    C, start_C
     reference : {"best", "positives"}, default="best"
         Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" with ``loss="auto"``.
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
@@ -283,7 +273,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
+    The objective of "auto", its ``C`` and its ``tol`` are described in :class:`FBetaClassifier`.
 
     With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
     that of the ``k`` highest negatives, as for the convex bounds of the partial AUC. This can occur for a small ``k``
@@ -366,13 +356,7 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     ----------
     loss : ...
         The soft version is :class:`~rocmax.losses.SoftPrecision`, the bound :class:`~rocmax.losses.BreakEven`.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    C, start_C, tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
@@ -380,7 +364,8 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Notes
     -----
-    The objective of "auto", and when "convex" gives zero weights, are described in :class:`FBetaClassifier`.
+    The objective of "auto", its ``C`` and ``tol``, and when "convex" gives zero weights, are described in
+    :class:`FBetaClassifier`.
 
     References
     ----------
