@@ -290,7 +290,7 @@ class BoundContingency(BoundLoss):
         """Return value and subgradient, from the most violated labeling."""
         s = self._checked(scores)
         ladders = self.ladders(s)
-        table = self.best(*ladders, 0.0)
+        table = best_table(self, *ladders)
         return table.value, self.coefficients(s, *ladders, table)
 
     def ladders(self, scores: Array) -> tuple[CumulativeScores, CumulativeScores]:
@@ -303,10 +303,6 @@ class BoundContingency(BoundLoss):
         if self._loss.knows_parts:
             return CumulativeScores(scores[rows], self.weight[rows])
         return CumulativeScores(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
-
-    def best(self, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
-        """Return the most violated table with ``shift`` added to all scores."""
-        return best_table(self, positives, negatives, shift)
 
     def coefficients(
         self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Table
@@ -594,7 +590,7 @@ class BoundFreeShift(BoundLoss):
             low, high = _lowest_crossing(value, slope)
             shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
             level = float(value[low] + slope[low] * shift)
-            table = self._base.best(positives, negatives, shift)
+            table = best_table(self._base, positives, negatives, shift)
             # If the scores are so large that rounding error exceeds the tolerance, a known table is found again.
             known = ((tp == table.tp) & (fp == table.fp)).any()
             if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
@@ -753,17 +749,12 @@ class BoundTop(BoundLoss):
         return 1.0 + self._scale * (labeled - referred), self._scale * (taken - self._reference)
 
     def _labelled(self, scores: Array) -> tuple[Array, float]:
+        """Return the share of each row in the top rows, equal for tied ones, and the lowest score among them."""
+        own = scores if self._present is None else scores[self._present]
+        level, part = CumulativeScores(own.copy(), self._weight).cut(self.k)
+        shares = np.where(own == level, part, (own > level).astype(np.float64))
         if self._present is None:
-            return label_top(scores, self.k, self._weight)
+            return shares, level
         taken = np.zeros_like(scores)
-        taken[self._present], level = label_top(scores[self._present], self.k, self._weight)
+        taken[self._present] = shares
         return taken, level
-
-
-def label_top(scores: Array, k: float, weight: Array | None = None) -> tuple[Array, float]:
-    """Return the share of each row in the top rows of total weight ``k``, and the lowest score among them.
-
-    Tied rows get equal shares.
-    """
-    level, part = CumulativeScores(scores.copy(), weight).cut(k)
-    return np.where(scores == level, part, (scores > level).astype(np.float64)), level
