@@ -141,7 +141,7 @@ def test_a_pickle_is_refused_and_does_not_run(tmp_path):
         "rocmax.demo.main",
         "rocmax.model_io.save",
         "rocmax.linear.partial_auc.nothing",
-        "rocmax.linear.select.Parallel",
+        "rocmax.linear.partial_auc.Parallel",
     ],
 )
 def test_a_changed_type_is_refused(tmp_path, target):

@@ -15,9 +15,6 @@ from rocmax._support import Array
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 
-# Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows: at most, and
-# for each byte of a row. Short rows cost little in a product with all rows, and as much as others to gather.
-_FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
 # In single precision, the rows of a matrix are centered for products if the mean of a column is above this multiple of
 # its standard deviation. Both are from a sample of about this number of rows.
 FAR, _ROWS_FOR_MEANS = 64.0, 1000
@@ -72,23 +69,12 @@ class MatrixOperator:
         return row_scores(self._X, w, self._reference)
 
     def rmatvec(self, c: Array) -> Array:
-        """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
-        X = self._X
-        if np.count_nonzero(c) < self._few:
-            used = np.flatnonzero(c)
-            X, c = self.rows(used), c[used]
-        return row_sum(X, c, self._reference)
+        """Return ``X.T @ c``."""
+        return row_sum(self._X, c, self._reference)
 
     @cached_property
     def _reference(self) -> Reference | None:
         return reference_point(self._X)
-
-    @cached_property
-    def _few(self) -> float:
-        """Number of non-zero coefficients below which the other rows are left out of a product."""
-        X = self._X
-        size = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
-        return float(min(_FEW * self.shape[0], _FEW_PER_BYTE * size))
 
     def rows(self, index: Any) -> Any:
         """Return the rows ``X[index]``."""
@@ -247,25 +233,6 @@ class StandardizedOperator:
         centered = rows - self.mean.astype(rows.dtype, copy=False)
         centered *= self._factor.astype(rows.dtype, copy=False)
         return centered
-
-
-class RotatedOperator:
-    """Data in other coordinates: the weights ``v`` stand for the weights ``matrix @ v`` of the features."""
-
-    def __init__(self, operator: Operator, matrix: Array) -> None:
-        self._operator, self.matrix, self.shape = operator, matrix, operator.shape
-
-    def matvec(self, v: Array) -> Array:
-        """Return the scores."""
-        return self._operator.matvec(self.matrix @ v)
-
-    def rmatvec(self, c: Array) -> Array:
-        """Return the product of the transposed data with ``c``."""
-        return np.asarray(self.matrix.T @ self._operator.rmatvec(c))
-
-    def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return some rows in the new coordinates."""
-        return self._operator.rows(index) @ self.matrix
 
 
 class CountingOperator:

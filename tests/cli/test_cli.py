@@ -44,7 +44,7 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert about["held_out"]["low"] < about["held_out"]["value"] < about["held_out"]["high"]
     classifier = model.estimator_.named_steps["model"]
     assert about["tuning"]["chosen"] == {"C": classifier.C_}
-    assert about["tuning"]["starts"] == classifier.starts_
+    assert about["tuning"]["starts"] == [classifier.start_]
     assert (about["tuning"]["folds"], about["tuning"]["rows in a fold"]) == (10, 720)
     # Preprocessing is inside the model, and was fitted to the training rows only.
     imputer = model.estimator_.named_steps["table"].named_transformers_["numbers"].steps[0][1]

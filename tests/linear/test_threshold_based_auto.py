@@ -112,7 +112,7 @@ def test_evidence_is_what_the_rows_do_not_explain(weighted):
     X, y = crooked(2, 300)
     weight = np.random.default_rng(0).uniform(0.5, 3.0, y.size) if weighted else np.ones(y.size)
     refined, bound = refinement(X, y, weight)
-    start = refined.start("logistic", 1.0)
+    start = refined.logistic_start()
     # The slope in the scores, along which their mean and spread stay.
     slope = bound.value_and_gradient(start.scores)[1]
     share = weight / weight.sum()
@@ -139,7 +139,7 @@ def test_evidence_of_sparse_rows_and_of_copies_is_the_same():
         (np.repeat(X, weight, axis=0), np.repeat(y, weight), None),
     ):
         refined, _ = refinement(rows, labels, copies)
-        found.append(refined.evidence(refined.start("logistic", 1.0)))
+        found.append(refined.evidence(refined.logistic_start()))
     assert found[0] > 0.1
     np.testing.assert_allclose(found, found[0], rtol=1e-4)
 

@@ -14,7 +14,6 @@ from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import PairwiseSquaredHinge, WindowPairs
 from rocmax.losses import logistic_pairs as sums
 from rocmax.losses.base import Tilted
-from rocmax.losses.carried_cuts import Growth, grow_cuts
 from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import L2Ball, SquaredL2
@@ -292,28 +291,6 @@ def test_split_is_a_difference_of_convex_losses(surrogate):
         (up, above), (down, below) = (part.value_and_gradient(scores) for part in (plus, minus))
         np.testing.assert_allclose(up - down, value, rtol=1e-11)
         np.testing.assert_allclose(above - below, gradient, rtol=1e-9, atol=1e-13)
-
-
-@every_convex
-def test_cuts_remain_valid_for_more_rows(arguments):
-    rng = np.random.default_rng(13)
-    loss = WindowPairs(**arguments)
-    for _ in range(20):
-        y, _, _ = generic_sample(rng, 8, 20)
-        X, w, point = rng.standard_normal((y.size, 3)), rng.standard_normal(3), 3 * rng.standard_normal(3)
-        size = 18
-        y[:2] = True, False
-        value, gradient = loss.bind(y[:size]).value_and_gradient(X[:size] @ w)
-        old = gradient @ X[:size]
-        growth = Growth(int(y[:size].sum()), int((~y[:size]).sum()), y[size:], X[size:] @ w)
-        grown = grow_cuts(loss, np.array([value - old @ w]), [None], growth)
-        assert grown.offset[0] + grown.share * old @ point <= loss.bind(y).value_and_gradient(X @ point)[0] + 1e-12
-
-
-def test_losses_that_are_not_convex_have_no_cuts_to_grow():
-    growth = Growth(2, 3, np.array([True]), np.array([0.0]))
-    for loss in (WindowPairs("sigmoid"), WindowPairs("logistic", 0.1, 0.2)):
-        assert grow_cuts(loss, np.zeros(1), [None], growth) is None
 
 
 # Estimators

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from rocmax.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
-from rocmax.solvers import CCCP, Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
+from rocmax.solvers import Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
 from rocmax.solvers.base import Progress, Solver
 
 
@@ -108,19 +108,22 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
     def _keep(self, result: Result, w: Array, threshold: float, data: Any) -> None:
         """Set the attributes of a fitted model with the weights ``w`` of the original features."""
-        sign = direction(data.positive_index)
-        self.classes_ = data.classes
-        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
-        self.coef_ = sign * w[np.newaxis, :]
-        self.intercept_ = np.array([-sign * threshold])
+        self._keep_weights(w, threshold, data)
         self.objective_ = result.objective
         self.dual_gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.trace_ = result.trace
 
-    @abstractmethod
+    def _keep_weights(self, w: Array, threshold: float, data: Any) -> None:
+        sign = direction(data.positive_index)
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
+        self.coef_ = sign * w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        """Minimize the loss with a suitable solver."""
+        """Minimize the loss with a suitable solver; a class with several fits overrides :meth:`_fit_to` instead."""
+        raise NotImplementedError
 
     def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         """Minimize the loss under the norm constraint of an estimator that has one."""
@@ -163,9 +166,14 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
             still = "" if result.w.any() else ". The weights are still zero, so the model ranks at random"
             text = f"{name}: {result.message}{still}"
         elif not result.w.any():
-            text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+            self._warn_collapsed()
         if text:
             warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
+
+    def _warn_collapsed(self) -> None:
+        name = type(self).__name__
+        text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
 def solve_linear(
@@ -245,32 +253,9 @@ def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any
     return L2Ball(radius)
 
 
-# Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.
+# Solvers for the penalized problem: certified or published cutting-plane method.
 
 
-@dataclass(frozen=True)
-class StartRules:
-    """Accuracy of starting points, which need not be optimal: convergence can be slow to zero weights.
-
-    Attributes
-    ----------
-    many_rows : int
-        From this number of rows on, they are less accurate: the sampling error is larger than the tolerance.
-    rough_share : float
-        Fraction of the maximum number of iterations for a starting point with a convex loss on pairs.
-    cuts, cut_tol, cut_tol_above : int and float
-        Largest number of cuts for a starting point with the tight loss, and its tolerance without and with
-        ``min_tpr > 0``; on many rows, half the cuts and the second tolerance.
-    """
-
-    many_rows: int = 10_000
-    rough_share: float = 0.06
-    cuts: int = 100
-    cut_tol: float = 1e-4
-    cut_tol_above: float = 1e-3
-
-
-START_RULES = StartRules()
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -290,18 +275,3 @@ def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], con
 def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
     """Return the solver for a convex loss on pairs."""
     return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
-
-
-def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
-    """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
-
-    ``above`` is whether the window is limited to rates above a true-positive rate.
-    """
-    rules = START_RULES
-    many = n_rows >= rules.many_rows
-    if kind == "tight":
-        return CuttingPlane(rules.cut_tol_above if above or many else rules.cut_tol, rules.cuts // (2 if many else 1))
-    rough = SmoothedNewton(tol * (20.0 if many else 1.0), max(1, round(rules.rough_share * max_iter)))
-    if kind == "hinge":
-        return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
-    return rough

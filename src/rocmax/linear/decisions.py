@@ -11,7 +11,7 @@ from rocmax._support import Array, check_top
 from rocmax._validation import TrainingSet, check_choice, check_number
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import LinearScoreClassifier, solve_linear
-from rocmax.linear.refine import TRUST, Refinement, Start
+from rocmax.linear.refine import RULES, Refinement, Start
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.losses.bounded import Anchored
 from rocmax.measures import BreakEvenPointMeasure, FBetaMeasure, GMeanMeasure, Measure, PrecisionAtKMeasure
@@ -28,7 +28,7 @@ class ThresholdRefinement(Refinement):
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the size of the smaller class and the evidence at the start."""
-        return TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+        return RULES.trust * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
 
     def evidence(self, start: Start) -> float:
         """Return the fraction of the squared gradient norm at the start that exceeds sampling noise, at least 0.
@@ -98,7 +98,7 @@ class ThresholdBasedMixin(MeasureMixin):
             solver = OCAS(self.tol, self.max_iter)
             return solve_linear(solver, self._convex_loss(), data, SquaredL2(self.C), w0, callback)
         refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
-        return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
+        return refinement.run(refinement.logistic_start(self.start_C), self.C, w0, callback)
 
     def _convex_loss(self) -> Loss:
         return self._make_measure().convex_loss()

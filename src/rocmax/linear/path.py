@@ -22,7 +22,7 @@ from rocmax._validation import (
     towards,
 )
 from rocmax.linear.base import CONSTRAINTS, make_constraint
-from rocmax.linear.partial_auc import PartialAUCClassifier
+from rocmax.linear.partial_auc import PartialAUCClassifier, WindowProblem
 from rocmax.losses import PartialAUCTight
 from rocmax.measures import PartialAUCMeasure
 from rocmax.operators import as_operator
@@ -191,14 +191,17 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
     d = data.X.shape[1]
     zero = np.zeros(d)
     at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
-    rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
+    problem = WindowProblem(
+        (model.min_fpr, model.max_fpr, model.min_tpr), model.loss, model.C, model.solver, model.tol, model.max_iter
+    )
+    rows = [(0.0, zero, 0, problem.on_rows(data, zero), at_zero, 0.0)]
     w, missed = zero, []
     for radius in grid:
         ball = make_constraint(constraint, radius, model.l1_ratio, model.groups, d)
-        result = model.set_params(radius=float(radius))._minimize(data, w, None)
+        result = problem.minimize_in(ball, data, w)
         w = result.w
         missed += [] if result.converged else [float(radius)]
-        rows.append((radius, w, ball.n_used(w), model._on_training_rows(data, w), result.objective, result.gap))
+        rows.append((radius, w, ball.n_used(w), problem.on_rows(data, w), result.objective, result.gap))
     radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
     if missed:
         text = (
@@ -206,7 +209,7 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
         )
         warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
     if not coefs.any():
-        text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
+        text = f"partial_auc_path collapsed: all weights are zero at every radius. {problem.remedy(constrained=True)}"
         warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
     sign = direction(data.positive_index)
     return PartialAUCPath(

@@ -24,12 +24,11 @@ from rocmax._rounding import window_end
 from rocmax._support import Array, Listener, listening
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
 from rocmax.data.store import checksum
-from rocmax.linear.base import START_RULES
-from rocmax.linear.refine import STARTS, STEP, TRUST
+from rocmax.linear import refine
 from rocmax.losses import Loss
 from rocmax.losses.binned import Bins, ScoreGrid
-from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.penalties import SquaredL2, Unpenalized
+from rocmax.measures import Measure, PartialAUCMeasure
+from rocmax.penalties import Unpenalized
 from rocmax.sharded.driver import (
     RowCoefficients,
     Scores,
@@ -345,18 +344,16 @@ def _joined(rows: tuple[Array, NDArray[np.bool_], Array], kept: NDArray[np.bool_
 
 
 class ShardedRefinement:
-    """Fit of starting points, and minimization of the bounded loss from the better one, on rows in shards."""
+    """Fit of a starting point, and minimization of the bounded loss from it, on rows in shards."""
 
     def __init__(self, data: ShardedSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
         self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
         self._area = PartialAUCMeasure(*window)
-        self._loss = self._area.soft_loss(STEP)
+        self._loss = self._area.soft_loss(refine.RULES.step)
 
-    def best_start(self) -> Scores:
-        """Return the starting point with the largest partial AUC; the first of ties, zero weights last."""
-        fits = {"logistic": self._logistic, "auc": self._auc}
-        starts = [self._normalized(fits[kind](strength).w) for kind, strength in STARTS]
-        return max(starts, key=lambda start: (start.any(), self._data.score(self._area, start)))
+    def logistic_start(self, strength: float = 1.0) -> Scores:
+        """Return the starting point, logistic regression with this weight of the loss."""
+        return self._normalized(self._logistic(strength).w)
 
     def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the bounded loss with a penalty on the distance from ``start``, or from ``w0`` if better."""
@@ -364,7 +361,7 @@ class ShardedRefinement:
         low, high, floor = self._window
         positives = (1.0 - floor) * space.m
         held = 1.0 / (1.0 / positives + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
-        reach = C * TRUST * held / space.n_features if start.any() else 0.0
+        reach = C * refine.RULES.trust * held / space.n_features if start.any() else 0.0
         if reach == 0:
             value = self._data.bind(self._loss).value_and_gradient(start)[0]
             trace = [Progress(value, np.nan, 1)]
@@ -410,11 +407,6 @@ class ShardedRefinement:
             return Result(found.x[:-1], float(found.fun), np.nan, int(found.nit), True, "logistic regression", [])
 
         return self._data.stage(run)
-
-    def _auc(self, strength: float) -> Result:
-        solver = SmoothedNewton(self._tol, max(1, round(START_RULES.rough_share * self._max_iter)))
-        bound = self._data.bind(ROCAUCMeasure().convex_loss())
-        return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
 
     def _normalized(self, w: Array) -> Scores:
         """Return scores with unit standard deviation."""

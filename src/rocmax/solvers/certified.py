@@ -58,8 +58,9 @@ class NewtonRules:
     # A loss with kinks needs more rows: parts of the rows have few negatives in the window.
     many_rows: int = 15_000
     many_rows_with_kinks: int = 50_000
-    # Such a start: share of the rows, tolerance, and maximum number of iterations.
+    # Such a start: share of the rows, pairs per feature in a Hessian, tolerance, and maximum number of iterations.
     subsample: float = 0.1
+    subsample_pairs: int = 30
     subsample_tol: float = 1e-2
     subsample_iterations: int = 6
     # Allowed distance of the bounds from bins, relative to the tolerance. They are compared if the gap is at most this
@@ -162,7 +163,9 @@ class CertifiedRun:
 
     def _drop_rounding(self) -> None:
         """Return to zero weights if the cuts show that any decrease is within rounding error."""
-        if self.best.w.any() and self.gain <= RULES.nothing * min(abs(self.base), self._promise):
+        small = self.best.w.any() and self.gain <= RULES.nothing * abs(self.base)
+        # The predicted decrease takes a pass, and is needed only here.
+        if small and self.gain <= RULES.nothing * self._promise:
             self.best = self.zero
 
     def iterate(

@@ -115,7 +115,7 @@ class SmoothedNewton(Parameters):
         part, binned = as_operator(operator.rows(rows)), rough._binned(small)
         start = None if binned is None else rough._subsample_solution(part, binned, C)
         w0, width = (None, None) if start is None else start
-        return rough._iterate(part, binned or small, C, w0, None, width=width)[1]
+        return rough._iterate(part, binned or small, C, w0, None, RULES.subsample_pairs, width)[1]
 
 
 class _Start(NamedTuple):

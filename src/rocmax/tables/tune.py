@@ -768,7 +768,7 @@ def fit_self_tuned(
     facts = {
         "chosen": {"C": classifier.C_},
         "tried": {"C": classifier.Cs_.tolist()},
-        "starts": list(classifier.starts_),
+        "starts": [classifier.start_],
         "score": float(np.mean(by_fold)),
         **_size(splits),
     }
