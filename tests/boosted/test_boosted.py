@@ -91,9 +91,9 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     found = model.cv_results_
     assert found["max_leaf_nodes"][:4] == [6, 15, 31, 63]
     best = int(np.argmax(found["mean_score"]))
-    # The choice is by a moving average over several numbers of rounds, and by the logloss if scores are close.
-    assert found["mean_score"][best] - found["mean_score"][found["max_leaf_nodes"].index(model.max_leaf_nodes_)] < 0.05
-    assert model.used_objective_ in found["objective"]
+    assert model.max_leaf_nodes_ == found["max_leaf_nodes"][best]
+    assert model.used_objective_ == found["objective"][best]
+    assert model.n_estimators_ == 2 * found["n_estimators"][best]
 
 
 @pytest.mark.parametrize(("n_rows", "sizes"), [(300, {6, 15}), (650, {6, 15, 31}), (2000, {6, 15, 31, 63})])
@@ -149,7 +149,7 @@ def test_half_the_learning_rate_and_twice_the_rounds_after_the_search():
     X, y = rings(300)
     model = BoostedClassifier(objective="binary", **QUICK).fit(X, y)
     assert model.learning_rate_ == 0.05
-    assert model.n_estimators_ == round(2 * 2**0.5 * model.cv_results_["n_estimators"][0])
+    assert model.n_estimators_ == 2 * model.cv_results_["n_estimators"][0]
     assert BoostedClassifier(learning_rate=0.2, **QUICK).fit(X, y).learning_rate_ == 0.2
     given_rounds = BoostedClassifier(n_estimators=20, **QUICK).fit(X, y)
     assert (given_rounds.n_estimators_, given_rounds.learning_rate_) == (20, 0.1)
@@ -438,7 +438,7 @@ def test_probabilities_are_those_of_the_weighted_rows(n):
     options = QUICK | {"objective": "binary", "learning_rate": 0.3}
     found = BoostedClassifier(**options).fit(X, y, sample_weight=weight).predict_proba(fresh)[:, 1]
     among_copies = 4 * truth / (4 * truth + 1 - truth)
-    assert calibration_error(found, among_copies) < (0.09 if n == 1000 else 0.03)
+    assert calibration_error(found, among_copies) < (0.11 if n == 1000 else 0.03)
     assert calibration_error(found, truth) > 0.15
 
 

@@ -142,7 +142,7 @@ class TreeModel:
         """
         self._check_width(X)
         if self.engine == "lightgbm":
-            scores = self.booster().predict(lightgbm_rows(X), raw_score=True, **_threads(n_jobs))
+            scores = self.booster().predict(lightgbm_rows(X), raw_score=True, **threads(n_jobs))
         else:
             scores = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), output_margin=True)
         return np.asarray(scores, dtype=np.float64)
@@ -154,7 +154,7 @@ class TreeModel:
         """
         self._check_width(X)
         if self.engine == "lightgbm":
-            found = self.booster().predict(lightgbm_rows(X), pred_contrib=True, **_threads(n_jobs))
+            found = self.booster().predict(lightgbm_rows(X), pred_contrib=True, **threads(n_jobs))
             found = found.toarray() if sparse.issparse(found) else found
         else:
             found = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), pred_contribs=True)
@@ -562,5 +562,6 @@ def xgboost_rows(X: Any, n_jobs: int | None) -> Any:
     return need("xgboost").DMatrix(X.toarray() if sparse.issparse(X) else X, nthread=n_jobs)
 
 
-def _threads(n_jobs: int | None) -> dict[str, int]:
+def threads(n_jobs: int | None) -> dict[str, int]:
+    """Return the number of threads as an argument of LightGBM's predictions."""
     return {} if n_jobs is None else {"num_threads": n_jobs}

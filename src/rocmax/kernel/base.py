@@ -11,9 +11,6 @@ from rocmax._support import Array
 from rocmax._validation import TrainingSet, direction, positive_index, towards
 from rocmax.kernel.maps import Kernel, check_gram_memory
 
-# Coefficients below this fraction of the largest one are considered zero.
-_ROUNDING = 1e-10
-
 
 class KernelMixin:
     """Mixin for kernel machines: Gram matrix, support vectors and scores.
@@ -45,7 +42,8 @@ class KernelMixin:
 
     def _keep_support(self, data: TrainingSet, coefficients: Array) -> None:
         """Store the support vectors; positive scores indicate ``classes_[1]``."""
-        used = np.flatnonzero(np.abs(coefficients) > _ROUNDING * np.abs(coefficients).max(initial=0.0))
+        # Smaller coefficients are rounding errors.
+        used = np.flatnonzero(np.abs(coefficients) > 1e-10 * np.abs(coefficients).max(initial=0.0))
         self.support_ = data.rows[used]
         self.dual_coef_ = direction(data.positive_index) * coefficients[used][np.newaxis, :]
         if self.kernel != "precomputed":

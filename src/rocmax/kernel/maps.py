@@ -15,12 +15,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from rocmax._support import Array
 from rocmax._validation import check_choice, check_number, check_rows, check_unlabelled, random_source
 
-# Gram matrices of kernels, with the parameters of scikit-learn's ``SVC`` and a check of the required memory.
-
-
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-# Number of rows of a Gram matrix that are computed at once.
-_BLOCK = 256
 # Parameters of each kernel.
 _TAKES: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -68,8 +63,8 @@ class Kernel:
             return self.between(X, X)
         # Only half of the values are computed, and no other large matrix is allocated.
         gram = np.empty((X.shape[0], X.shape[0]))
-        for start in range(0, X.shape[0], _BLOCK):
-            stop = min(start + _BLOCK, X.shape[0])
+        for start in range(0, X.shape[0], 256):
+            stop = min(start + 256, X.shape[0])
             gram[start:stop, :stop] = self.between(X[start:stop], X[:stop])
             gram[:start, start:stop] = gram[start:stop, :start].T
         if self.kernel == "rbf":
@@ -157,9 +152,6 @@ def _variance(X: Any, weight: Array | None) -> float:
         return found
     result: float = float(weight @ ((X - mean) ** 2).sum(axis=1)) / total
     return result
-
-
-# Exact feature map of a kernel.
 
 
 class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -272,13 +264,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return np.asarray(values @ self.components_, dtype=np.float64)
 
 
-# Approximate feature map of a kernel.
-
-
 AnyArray = NDArray[Any]
-
-# Number of rows for the choice of the bandwidth, as in the paper.
-_N_FOR_BANDWIDTH = 80_000
 
 
 class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -429,7 +415,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _bandwidth(self, X: Any) -> float | None:
         if self.gamma == "scale-to-mean":
-            return 1.0 / spread(X[:_N_FOR_BANDWIDTH])
+            return 1.0 / spread(X[:80_000])  # as in the paper
         return None if self.gamma is None else settled_gamma(self.gamma, X, None)
 
     def _kernel(self, X: Any) -> AnyArray:

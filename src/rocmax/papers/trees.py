@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,6 @@ from rocmax._window import check_window, window_end
 from rocmax.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 
-# Standardized features of a training set.
-
 
 def standardized(data: TrainingSet) -> tuple[Array, Array]:
     """Return the features with mean 0 and deviation 1, and their factors; a constant feature has the factor 0."""
@@ -25,9 +22,6 @@ def standardized(data: TrainingSet) -> tuple[Array, Array]:
     deviation = np.sqrt(np.average((data.X - mean) ** 2, axis=0, weights=weight))
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
     return (data.X - mean) * scale, scale
-
-
-# Decision stumps on presorted features, and weighted sums of stumps.
 
 
 # Relative tolerance within which gains are considered equal, so that rounding errors do not affect the choice.
@@ -55,15 +49,12 @@ class SortedFeatures:
         # Thresholds are possible only between different values.
         self._between = np.diff(self._placed, axis=0) > 0
 
-    def best(self, coefficients: Array) -> Stump | None:
-        """Return the stump with the largest absolute sum of coefficients; None if no feature varies.
-
-        Ties are resolved by the first feature and its lowest threshold.
-        """
-        return next(iter(self.leading(coefficients, 1)), None)
-
     def leading(self, coefficients: Array, count: int) -> list[Stump]:
-        """Return the best stump of each of the ``count`` best features, in descending order of the gain."""
+        """Return the best stump of each of the ``count`` best features, in descending order of the gain.
+
+        The gain is the absolute sum of the coefficients. Ties are resolved by the first feature and its lowest
+        threshold.
+        """
         varies = np.flatnonzero(self._between.any(axis=0))
         if varies.size == 0:
             return []
@@ -94,9 +85,6 @@ def stump_scores(stumps: list[Stump], weights: Array, X: Array) -> Array:
     return scores
 
 
-# Single standardized features as weak learners.
-
-
 class SingleFeature(NamedTuple):
     """A feature, times a factor; ``gain`` is the sum of its values with the coefficients."""
 
@@ -123,15 +111,6 @@ class SingleFeatures:
         # Rounding preserves the order of features with equal gains.
         order = np.argsort(-np.round(size / (size.max() or 1.0), 10), kind="stable")[:count]
         return [SingleFeature(int(f), float(self.scale[f]), float(gain[f])) for f in order if self.scale[f] > 0]
-
-
-# Decision tree with splits chosen by the area under the ROC curve.
-
-
-@dataclass(frozen=True)
-class _Split:
-    feature: int
-    threshold: float
 
 
 class AUCTreeClassifier(ScoredClassifier):
@@ -218,10 +197,10 @@ class AUCTreeClassifier(ScoredClassifier):
             right.append(-1)
             limit = self.max_depth is not None and depth >= self.max_depth
             found = None if limit else best_split(data.X[rows], gain[rows], cost[rows], self.min_samples_leaf)
-            feature.append(-1 if found is None else found.feature)
-            split.append(0.0 if found is None else found.threshold)
+            feature.append(-1 if found is None else found[0])
+            split.append(0.0 if found is None else found[1])
             if found is not None:
-                low = data.X[rows, found.feature] <= found.threshold
+                low = data.X[rows, found[0]] <= found[1]
                 waiting.append((rows[~low], depth + 1, right, node))
                 waiting.append((rows[low], depth + 1, left, node))
         self.feature_, self.split_ = np.array(feature), np.array(split)
@@ -243,8 +222,8 @@ class AUCTreeClassifier(ScoredClassifier):
         return node
 
 
-def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | None:
-    """Return the split with the largest local AUC; None if the node is pure or no split is possible.
+def best_split(X: Array, gain: Array, cost: Array, least: float) -> tuple[int, float] | None:
+    """Return the feature and threshold with the largest local AUC; None if the node is pure or no split is possible.
 
     Ties are resolved by the first feature and its lowest threshold.
     """
@@ -261,14 +240,7 @@ def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | Non
     if area.max(initial=-1.0) <= _ROUNDING:
         return None
     feature, place = np.unravel_index(int(np.argmax(area >= area.max() - _ROUNDING)), area.shape)
-    return _Split(int(feature), midpoint(placed[place, feature], placed[place + 1, feature]))
-
-
-# RankBoost: boosted stumps for the AUC.
-
-
-# Upper bound on the rate: a stump that ranks all pairs correctly would have an infinite weight.
-_LARGEST_RATE = 1.0 - 1e-6
+    return int(feature), midpoint(placed[place, feature], placed[place + 1, feature])
 
 
 class RankBoostClassifier(ScoredClassifier):
@@ -328,11 +300,12 @@ class RankBoostClassifier(ScoredClassifier):
         stumps, weights, losses = [], [], [1.0]
         for _ in range(self.n_estimators):
             share /= np.where(data.positive, share[data.positive].sum(), share[~data.positive].sum())
-            stump = features.best(side * share)
-            if stump is None or abs(stump.gain) < 1e-12:
+            found = features.leading(side * share, 1)
+            if not found or abs(found[0].gain) < 1e-12:
                 break
-            rate = float(np.clip(stump.gain, -_LARGEST_RATE, _LARGEST_RATE))
-            weight = float(np.arctanh(rate))
+            stump = found[0]
+            # A stump that ranks all pairs correctly would have an infinite weight.
+            weight = float(np.arctanh(np.clip(stump.gain, -1 + 1e-6, 1 - 1e-6)))
             step = weight * stump(data.X)
             share *= np.exp(-side * step)
             losses.append(losses[-1] * float(share[data.positive].sum() * share[~data.positive].sum()))
@@ -344,13 +317,6 @@ class RankBoostClassifier(ScoredClassifier):
 
     def _scores(self, X: Any) -> Array:
         return stump_scores(self.stumps_, self.weights_, X)
-
-
-# pAUCBoost: boosted stumps or single features for the partial AUC.
-
-
-# Number of candidate features in each round: those with the largest directional derivatives.
-_CANDIDATES = 10
 
 
 class PAUCBoostClassifier(ScoredClassifier):
@@ -446,7 +412,7 @@ class PAUCBoostClassifier(ScoredClassifier):
         chosen: list[Any] = []
         weights, trace = [], [reached]
         for _ in range(self.n_estimators):
-            found = self._best_step(data, scores, learners.leading(smooth.gradient(scores), _CANDIDATES))
+            found = self._best_step(data, scores, learners.leading(smooth.gradient(scores), 10))
             if found is None or found.area <= reached + 1e-12:
                 break
             scores, reached = found.scores, found.area
