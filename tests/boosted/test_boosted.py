@@ -438,7 +438,7 @@ def test_probabilities_are_those_of_the_weighted_rows(n):
     options = QUICK | {"objective": "binary", "learning_rate": 0.3}
     found = BoostedClassifier(**options).fit(X, y, sample_weight=weight).predict_proba(fresh)[:, 1]
     among_copies = 4 * truth / (4 * truth + 1 - truth)
-    assert calibration_error(found, among_copies) < (0.11 if n == 1000 else 0.03)
+    assert calibration_error(found, among_copies) < (0.11 if n == 1000 else 0.035)
     assert calibration_error(found, truth) > 0.15
 
 
