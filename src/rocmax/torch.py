@@ -26,8 +26,7 @@ except ImportError as error:
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from rocmax._support import publish
-from rocmax._window import check_beta, check_corner, check_top
+from rocmax._support import check_beta, check_corner, check_top, publish
 
 # Checks of what a loss for networks gets: parameters on the host, tensors without waiting for a device.
 

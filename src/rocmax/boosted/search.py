@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-from rocmax._folds import Split, group_folds
+from rocmax._folds import FOLD_RULES, Split, check_splits, most_folds, search_folds
 from rocmax._support import Array, Bools
-from rocmax._validation import CHECKING, TrainingSet
+from rocmax._validation import TrainingSet
 from rocmax.boosted.engines import DATA, GrowingTrees, TreeData, TreeSettings
 from rocmax.boosted.objective import TreeObjective
 from rocmax.losses import Loss, WindowPairs
@@ -27,7 +26,7 @@ Score = Callable[[Bools, Array, "Array | None"], float]
 
 
 @dataclass(frozen=True)
-class SearchRules:
+class BoostedRules:
     """Numbers of the search; benchmarks/results/boosted_ablation.md has what the rules gain."""
 
     # Sizes of trees to try, and the size and number of rounds without cross-validation.
@@ -36,12 +35,8 @@ class SearchRules:
     default_rounds: int = 200
     # Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
     least_rows: int = 40
-    # Up to this number of rows: five folds. Up to the second: three folds, and models with half the learning rate and
-    # twice the rounds of the search. Above: one held-out part of this share.
-    few_rows: int = 10_000
-    many_rows: int = 30_000
-    held_out_share: float = 0.25
-    # Learning rate of the search, and the largest product of learning rate and number of rounds.
+    # Learning rate of the search, and the largest product of learning rate and number of rounds. If all folds are used,
+    # the models have half the rate and twice the rounds.
     rate: float = 0.1
     most_shrinkage: float = 25.0
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
@@ -59,7 +54,7 @@ class SearchRules:
     window_rounds: float = 2.0
 
 
-RULES = SearchRules()
+RULES = BoostedRules()
 
 
 def selection_score(measure: Measure) -> Score:
@@ -199,7 +194,7 @@ def search_rate(learning_rate: float | str) -> float:
 
 def refinement(learning_rate: float | str, n_estimators: int | str, n_rows: int) -> int:
     """Return the factor between the learning rates of the search and of the models."""
-    return 2 if learning_rate == n_estimators == AUTO and n_rows <= RULES.many_rows else 1
+    return 2 if learning_rate == n_estimators == AUTO and n_rows <= FOLD_RULES.all_folds else 1
 
 
 def most_rounds(rate: float) -> int:
@@ -209,21 +204,9 @@ def most_rounds(rate: float) -> int:
 
 def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]:
     """Return stratified folds, fewer for more rows; none if there are too few rows. Groups are not split."""
-    n_rows, rarest = data.positive.size, int(min(data.positive.sum(), (~data.positive).sum()))
-    if rarest < 2 or n_rows < RULES.least_rows:
+    if most_folds(data.positive) < 2 or data.positive.size < RULES.least_rows:
         return []
-    n_folds = 5 if n_rows <= RULES.few_rows else 3
-    if data.groups is not None:
-        one_part = n_rows > RULES.many_rows
-        return group_folds(data, round(1 / RULES.held_out_share) if one_part else n_folds, rng)[
-            : 1 if one_part else None
-        ]
-    if n_rows > RULES.many_rows:
-        folds: Any = StratifiedShuffleSplit(1, test_size=RULES.held_out_share, random_state=rng)
-    else:
-        folds = StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=rng)
-    with CHECKING:
-        return list(folds.split(data.positive, data.positive))
+    return check_splits(search_folds(data.positive, rng, data.kept_groups), data)
 
 
 def untried(max_leaf_nodes: int | str, n_estimators: int | str, objective: str, most: int) -> Candidate:

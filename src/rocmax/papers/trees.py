@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._rounding import join_ties
-from rocmax._support import Array, Index
+from rocmax._rounding import join_ties, window_end
+from rocmax._support import Array, Index, check_window
 from rocmax._validation import TrainingSet, check_choice, check_number
-from rocmax._window import check_window, window_end
 from rocmax.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 
