@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from rocmax._support import Array
 from rocmax._validation import TrainingSet, check_number
 from rocmax.base import ScoredClassifier
-from rocmax.kernel.base import KernelMixin
+from rocmax.kernel.maps import KernelMixin
 from rocmax.kernel.qp import solve_system
 from rocmax.solvers.base import find_zero
 
