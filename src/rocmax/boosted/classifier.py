@@ -163,8 +163,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     objective : {"auto", "binary", "window"}, default="auto"
         Objective of the trees: the logistic loss, the window objective, or the one with the higher held-out score.
     max_leaf_nodes : "auto" or int, default="auto"
-        Largest number of leaves of a tree, at least 2. "auto" tries 6, 15, 31 and 63, as far as
-            there are enough rows for so many leaves.
+        Largest number of leaves of a tree, at least 2. "auto" tries 6 and 31.
     learning_rate : "auto" or float, default="auto"
         Factor of each tree, above 0. "auto" takes 0.1 in the search and, for at most 30,000 rows and with
         ``n_estimators="auto"``, half of it and twice the number of rounds for the models.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
@@ -30,7 +29,7 @@ class BoostedRules:
     """Numbers of the search; benchmarks/results/boosted_ablation.md has what the rules gain."""
 
     # Sizes of trees to try, and the size and number of rounds without cross-validation.
-    sizes: tuple[int, ...] = (6, 15, 31, 63)
+    sizes: tuple[int, ...] = (6, 31)
     default_size: int = 31
     default_rounds: int = 200
     # Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
@@ -145,7 +144,6 @@ class Folds:
     def __init__(self, data: TrainingSet, splits: list[Split], plan: Plan, score: Score) -> None:
         self._data, self._splits, self._plan, self._score = data, splits, plan, score
         self._train = [plan.data(data, train) for train, _ in splits]
-        self.n_training_rows = max(train.size for train, _ in splits)
 
     def try_out(self, candidate: Candidate, max_rounds: int, only_last: bool = False) -> Candidate:
         """Fit a candidate to all folds, up to a number of rounds or until its score no longer improves."""
@@ -231,7 +229,7 @@ def choose(
         report(folds.try_out(candidate, most, only_last=n_estimators != AUTO))
         return candidate
 
-    sizes = _sizes(folds, plan) if max_leaf_nodes == AUTO else (int(max_leaf_nodes),)
+    sizes = RULES.sizes if max_leaf_nodes == AUTO else (int(max_leaf_nodes),)
     best = max((tried(Candidate(size), plan.max_rounds) for size in sizes), key=lambda candidate: candidate.score)
     if objective == "binary" or (objective == AUTO and not _is_narrow(measure)):
         return best
@@ -239,17 +237,6 @@ def choose(
     most = plan.max_rounds if n_estimators != AUTO else round(RULES.window_rounds * best.n_rounds)
     window = tried(Candidate(best.max_leaf_nodes, warm_up), most)
     return window if objective == "window" or window.score > best.score else best
-
-
-def _sizes(folds: Folds, plan: Plan) -> tuple[int, ...]:
-    """Return the sizes of trees to try, without those that give the same trees as a smaller size.
-
-    A leaf of LightGBM has at least ``min_samples_leaf`` rows, so that the rows limit the number of leaves.
-    """
-    if plan.engine != "lightgbm":
-        return RULES.sizes
-    most_leaves = folds.n_training_rows // plan.min_samples_leaf
-    return RULES.sizes[: bisect_left(RULES.sizes, most_leaves) + 1]
 
 
 def window_loss(measure: Measure) -> Loss | None:
