@@ -318,17 +318,19 @@ class RankBoostClassifier(ScoredClassifier):
         return stump_scores(self.stumps_, self.weights_, X)
 
 
-class _WindowClassifier(ScoredClassifier):
-    """Common methods of the classifiers that maximize the partial AUC of the training rows."""
+class _WindowMixin:
+    """Common methods of the classifiers that maximize the partial AUC of the training rows.
+
+    It must precede ``ScoredClassifier`` in the list of bases.
+    """
 
     min_fpr: float
     max_fpr: float
-    coef_: Array
 
-    def _area(self, data: TrainingSet, scores: Array) -> float:
-        return self._measure(data.positive, join_ties(scores), data.weight, True)
+    def _area(self: Any, data: TrainingSet, scores: Array) -> float:
+        return float(self._measure(data.positive, join_ties(scores), data.weight, True))
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self: Any, X: Any) -> Array:
         result: Array = self._sign() * (X @ self.coef_[0])
         return result
 
@@ -336,7 +338,7 @@ class _WindowClassifier(ScoredClassifier):
         return PartialAUCMeasure(self.min_fpr, self.max_fpr)
 
 
-class PAUCBoostClassifier(_WindowClassifier):
+class PAUCBoostClassifier(_WindowMixin, ScoredClassifier):
     r"""Boosted decision stumps that maximize the partial area under the ROC curve (after pAUCBoost).
 
     The candidates of each round are chosen by the gradient of a smooth partial AUC,
@@ -515,7 +517,7 @@ def _blocks(rows: NDArray[np.intp], width: int, size: int = 2_000_000) -> list[N
     return np.array_split(rows, max(1, -(-rows.size * max(width, 1) // size)))
 
 
-class GreedyPairClassifier(_WindowClassifier):
+class GreedyPairClassifier(_WindowMixin, ScoredClassifier):
     r"""Greedy linear combination of features for the partial AUC.
 
     The features are standardized, the sign of each is chosen to maximize its partial AUC, and they are sorted by their
