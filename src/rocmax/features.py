@@ -14,9 +14,6 @@ from rocmax._docstrings import publish
 from rocmax._support import Array
 from rocmax._validation import CHECKING
 
-# Relative distance below which two quantiles are one knot: the difference would be rounding error.
-_SAME_KNOT = 1e-9
-
 
 class SplineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Piecewise-linear spline features of each column, for additive models.
@@ -167,7 +164,8 @@ def _knots(values: Array, quantiles: Array) -> Array:
         return np.zeros(1)
     # Of the values, not between them: the mean of two huge values can overflow.
     found: Array = np.quantile(values, quantiles, method="nearest")
-    apart = np.diff(found / 2) > _SAME_KNOT * np.maximum(np.abs(found[1:] / 2), np.abs(found[:-1] / 2))
+    # A smaller difference would be rounding error.
+    apart = np.diff(found / 2) > 1e-9 * np.maximum(np.abs(found[1:] / 2), np.abs(found[:-1] / 2))
     kept: Array = found[np.append(True, apart)]
     return kept
 

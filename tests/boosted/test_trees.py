@@ -20,7 +20,7 @@ from helpers.tree_models import (
     xgboost_matrix,
 )
 from oracles.trees import predict_plain
-from rocmax.boosted.trees import MAX_DEPTH, TreeModel, check_tree_model
+from rocmax.boosted.trees import LIMITS, TreeModel, check_tree_model
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
@@ -211,10 +211,10 @@ def chain(depth):
 
 def test_deep_trees():
     X = np.array([[-1.0], [5.5], [1e6]])
-    model = TreeModel(**chain(MAX_DEPTH))
-    assert model.predict(X, 1).tolist() == predict_plain(model, X).tolist() == [0.0, 6.0, MAX_DEPTH]
-    with pytest.raises(ValueError, match=f"trees must have a depth of at most {MAX_DEPTH}; got a deeper one"):
-        TreeModel(**chain(MAX_DEPTH + 1))
+    model = TreeModel(**chain(LIMITS.depth))
+    assert model.predict(X, 1).tolist() == predict_plain(model, X).tolist() == [0.0, 6.0, LIMITS.depth]
+    with pytest.raises(ValueError, match=f"trees must have a depth of at most {LIMITS.depth}; got a deeper one"):
+        TreeModel(**chain(LIMITS.depth + 1))
 
 
 def test_cycles_beside_the_tree():

@@ -12,19 +12,15 @@ import numpy as np
 from scipy import sparse
 
 from rocmax._support import Array, Bools, need
-from rocmax.boosted.objective import TreeObjective, relative_weights
-from rocmax.boosted.trees import TreeModel, lightgbm_rows, read_lightgbm, read_xgboost, xgboost_rows
-from rocmax.losses import Loss
+from rocmax.boosted.objective import relative_weights
+from rocmax.boosted.trees import TreeModel, lightgbm_rows, read_lightgbm, read_xgboost, threads, xgboost_rows
 
 ENGINES = ("lightgbm", "xgboost")
 # Gradient and curvature of each row at given scores, in place of the built-in logistic loss.
 Objective = Callable[[Array], tuple[Array, Array]]
 
-# Shares of rows and of columns that a tree uses if several models are averaged: models must differ to be averaged.
-_ROW_SHARE, _COLUMN_SHARE = 0.8, 0.8
-
-# LightGBM's default of the smallest number of rows in a bin.
-_BIN_ROWS = 3
+# Share of the rows, and of the columns, that a tree uses if several models are averaged: they must differ.
+_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,11 @@ class TreeData(ABC):
         """Return the rows in the format of the engine."""
 
     @abstractmethod
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         """Return an ensemble without trees; the objective is the built-in logistic loss if it is None."""
 
 
-class Trees(ABC):
+class GrowingTrees(ABC):
     """Ensemble that grows."""
 
     n_rounds = 0
@@ -115,14 +111,14 @@ class _LightGBMData(TreeData):
         # The same trees for any number of threads.
         params: dict[str, Any] = {"verbose": -1, "deterministic": True, "force_row_wise": True}
         params["min_data_in_leaf"] = self.min_samples_leaf
-        params["min_data_in_bin"] = min(_BIN_ROWS, self.min_samples_leaf)
+        params["min_data_in_bin"] = min(3, self.min_samples_leaf)  # 3 is the default of LightGBM
         if self.n_jobs is not None:
             params["num_threads"] = self.n_jobs
         if self.monotonic is not None:
             params["monotone_constraints"] = self.monotonic
         return params
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         if not self._can_split():
             # LightGBM rejects callable objectives if no feature varies; there are no trees to grow in this case.
             objective = None
@@ -134,11 +130,11 @@ class _LightGBMData(TreeData):
             "seed": settings.seed,
         }
         if settings.subsample:
-            params.update(bagging_fraction=_ROW_SHARE, bagging_freq=1, feature_fraction=_COLUMN_SHARE)
+            params.update(bagging_fraction=_SHARE, bagging_freq=1, feature_fraction=_SHARE)
         return _LightGBMTrees(self, need("lightgbm").Booster(params, self.rows), objective)
 
 
-class _LightGBMTrees(Trees):
+class _LightGBMTrees(GrowingTrees):
     def grow(self, n_rounds: int) -> None:
         for _ in range(n_rounds):
             if self._booster.update(fobj=None if self._objective is None else self._callable):
@@ -150,11 +146,14 @@ class _LightGBMTrees(Trees):
         return self._objective(scores)
 
     def scores(self, X: Any, first: int) -> Array:
-        threads = {} if self.data.n_jobs is None else {"num_threads": self.data.n_jobs}
         if first >= self.n_rounds:
             return np.zeros(X.shape[0])
         found = self._booster.predict(
-            lightgbm_rows(X), raw_score=True, start_iteration=first, num_iteration=self.n_rounds - first, **threads
+            lightgbm_rows(X),
+            raw_score=True,
+            start_iteration=first,
+            num_iteration=self.n_rounds - first,
+            **threads(self.data.n_jobs),
         )
         return np.asarray(found, dtype=np.float64)
 
@@ -176,7 +175,7 @@ class _XGBoostData(TreeData):
             nthread=self.n_jobs,
         )
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         params: dict[str, Any] = {
             "objective": "binary:logistic",
             "tree_method": "hist",
@@ -195,11 +194,11 @@ class _XGBoostData(TreeData):
         if self.monotonic is not None:
             params["monotone_constraints"] = tuple(self.monotonic)
         if settings.subsample:
-            params.update(subsample=_ROW_SHARE, colsample_bytree=_COLUMN_SHARE)
+            params.update(subsample=_SHARE, colsample_bytree=_SHARE)
         return _XGBoostTrees(self, need("xgboost").Booster(params, [self.rows]), objective)
 
 
-class _XGBoostTrees(Trees):
+class _XGBoostTrees(GrowingTrees):
     def grow(self, n_rounds: int) -> None:
         for _ in range(n_rounds):
             if self._objective is None:
@@ -227,11 +226,3 @@ class _XGBoostTrees(Trees):
 
 
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}
-
-
-def window_objective(positive: Bools, weight: Array | None, warm_up: int, loss: Loss | None = None) -> Objective:
-    """Return the objective for a part of the ranking, for one fit: the logistic loss first, then pairs in a window.
-
-    ``loss`` charges the pairs; None is that for low false-positive rates.
-    """
-    return TreeObjective(positive, weight, warm_up, loss)

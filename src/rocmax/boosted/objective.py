@@ -16,16 +16,8 @@ from rocmax._validation import check_number
 from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import Measure, find_measure
 
-# Objective of boosted trees on scores, labels and weights, independent of the library that grows the trees.
-
-
 # The objective of the default: pairs charged by a sigmoid, negatives beyond the first 5 % with falling weights.
 DEFAULT_LOSS = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0)
-# Sum of the curvatures in the first round of the loss, per unit of weight. It makes limits on the sum of the curvatures
-# in a leaf comparable with those of the binary objective.
-_CURVATURE = 0.1
-# Sum of the curvatures below which all pairs are in order; a larger factor would overflow if they were not later on.
-_LEAST_CURVATURE = 1e-9
 
 
 def relative_weights(weight: Array | None) -> Array | None:
@@ -71,8 +63,10 @@ class TreeObjective:
             return self._binary(scores + self.offset)
         gradient, curvature = self._bound.gradient_and_curvature(scores)
         if self._factor is None:
-            total = max(float(curvature.sum()), _LEAST_CURVATURE)
-            self._factor = _CURVATURE * (self._bound.m + self._bound.n) / total
+            # A mean curvature of 0.1 makes limits on the sum of the curvatures in a leaf comparable with those of the
+            # binary objective. If all pairs are in order, a larger factor would overflow if they were not later on.
+            total = max(float(curvature.sum()), 1e-9)
+            self._factor = 0.1 * (self._bound.m + self._bound.n) / total
         gradient *= self._factor
         curvature *= self._factor
         return gradient, curvature
@@ -88,10 +82,7 @@ class TreeObjective:
         return gradient, curvature
 
 
-# Callables for the training functions of LightGBM and XGBoost: objectives and evaluation metrics.
-
-
-class Rows(NamedTuple):
+class CallRows(NamedTuple):
     """Scores, labels and weights of a call; weights are None if all are 1."""
 
     scores: Array
@@ -99,15 +90,15 @@ class Rows(NamedTuple):
     weight: Any
 
 
-def rows_of_call(first: Any, second: Any, weight: Any) -> Rows:
+def rows_of_call(first: Any, second: Any, weight: Any) -> CallRows:
     """Return scores, labels and weights from the arguments of either form of a call."""
     if not hasattr(second, "get_label"):
-        return Rows(np.asarray(second), first, weight)
+        return CallRows(np.asarray(second), first, weight)
     labels, weight = second.get_label(), second.get_weight()
     if labels is None:
         raise ValueError("the data set must have labels; got none")
     # XGBoost has an empty array for no weights, LightGBM has None.
-    return Rows(np.asarray(first), labels, weight if weight is not None and len(weight) else None)
+    return CallRows(np.asarray(first), labels, weight if weight is not None and len(weight) else None)
 
 
 class Objective:
@@ -157,7 +148,7 @@ class Objective:
         assert self._core is not None
         return self._core(rows.scores)
 
-    def _start(self, rows: Rows) -> None:
+    def _start(self, rows: CallRows) -> None:
         if rows.scores.ndim != 1:
             raise ValueError(f"scores must be one-dimensional, for two classes; got shape {rows.scores.shape}")
         labels = np.asarray(rows.labels)
@@ -167,7 +158,7 @@ class Objective:
         self._labels, self._weight, self._first = rows.labels, rows.weight, np.array(rows.scores)
 
 
-class Evaluation:
+class TreeEvaluation:
     """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows."""
 
     def __init__(self, measure: str | Measure, name: str | None) -> None:
@@ -183,7 +174,7 @@ class Evaluation:
         """Whether higher values are better."""
         return self.measure.metric.greater_is_better
 
-    def value(self, rows: Rows) -> float:
+    def value(self, rows: CallRows) -> float:
         """Return the value of the measure."""
         scores, labels = rows.scores.astype(np.float64), np.asarray(rows.labels)
         if self.measure.metric.takes_labels:

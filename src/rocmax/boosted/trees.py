@@ -10,6 +10,7 @@ arrays are therefore checked whenever a model is created or loaded, without the 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,11 +27,21 @@ Ints = NDArray[np.int32]
 AT_MOST, BELOW, IN_SET = 0, 1, 2
 # Values that follow the default direction of a split: NaN; or NaN and zero. With NAN_IS_ZERO, NaN is compared as zero.
 NAN_IS_ZERO, ZERO_IS_MISSING, NAN_IS_MISSING = 0, 1, 2
-# Both engines process trees by recursion: deeper trees could overflow the stack.
-MAX_DEPTH = 2000
-# The engines store one name per feature, and a set as bits up to its largest category: limits of their memory.
-_MAX_FEATURES, _MAX_CATEGORY, _MAX_BITS = 10_000_000, 2**24, 2**30
 
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Limits of what the engines can load: memory, and the stack."""
+
+    # Both engines process trees by recursion.
+    depth: int = 2000
+    # They store one name per feature, and a set as bits up to its largest category.
+    features: int = 10_000_000
+    category: int = 2**24
+    bits: int = 2**30
+
+
+LIMITS = TreeLimits()
 _SCALARS = {"engine": str, "n_features": int, "base_score": float, "has_probabilities": bool}
 _OF_NODES: dict[str, Any] = {
     "left": np.int32,
@@ -142,7 +153,7 @@ class TreeModel:
         """
         self._check_width(X)
         if self.engine == "lightgbm":
-            scores = self.booster().predict(lightgbm_rows(X), raw_score=True, **_threads(n_jobs))
+            scores = self.booster().predict(lightgbm_rows(X), raw_score=True, **threads(n_jobs))
         else:
             scores = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), output_margin=True)
         return np.asarray(scores, dtype=np.float64)
@@ -154,7 +165,7 @@ class TreeModel:
         """
         self._check_width(X)
         if self.engine == "lightgbm":
-            found = self.booster().predict(lightgbm_rows(X), pred_contrib=True, **_threads(n_jobs))
+            found = self.booster().predict(lightgbm_rows(X), pred_contrib=True, **threads(n_jobs))
             found = found.toarray() if sparse.issparse(found) else found
         else:
             found = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), pred_contribs=True)
@@ -214,8 +225,8 @@ def check_tree_model(state: Any) -> None:
 
 def _check_nodes(trees: Any) -> None:
     root, n_nodes, is_xgboost = trees.root, trees.left.size, trees.engine == "xgboost"
-    if not 1 <= trees.n_features <= _MAX_FEATURES:
-        raise ValueError(f"n_features must be from 1 to {_MAX_FEATURES}; got {trees.n_features}")
+    if not 1 <= trees.n_features <= LIMITS.features:
+        raise ValueError(f"n_features must be from 1 to {LIMITS.features}; got {trees.n_features}")
     if not 0 < trees.base_score < 1:
         raise ValueError(f"base_score must be a probability between 0 and 1; got {trees.base_score}")
     for name in _OF_NODES:
@@ -258,14 +269,14 @@ def _check_structure(trees: Any) -> None:
         tree = int(np.searchsorted(trees.root, np.flatnonzero(parents != 1)[0], side="right")) - 1
         raise ValueError(f"each node of tree {tree} must be the root or the child of one node")
     level, reached = trees.root, 0
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(LIMITS.depth + 1):
         reached += level.size
         inner = level[split[level]]
         level = np.concatenate([trees.left[inner], trees.right[inner]])
         if not level.size:
             break
     else:
-        raise ValueError(f"trees must have a depth of at most {MAX_DEPTH}; got a deeper one")
+        raise ValueError(f"trees must have a depth of at most {LIMITS.depth}; got a deeper one")
     if reached != split.size:
         raise ValueError("trees must not contain cycles; got nodes that cannot be reached from the root")
 
@@ -280,13 +291,13 @@ def _check_sets(trees: Any) -> None:
         raise ValueError("sets of categories must be those of the splits by category")
     if trees.engine == "xgboost" and np.any(sizes[by_set] == 0):
         raise ValueError("sets of categories of xgboost must not be empty")
-    _check_range("category", category, _MAX_CATEGORY)
+    _check_range("category", category, LIMITS.category)
     new_set = np.zeros(category.size, dtype=bool)
     new_set[start[:-1][sizes > 0]] = True
     if np.any((np.diff(category) <= 0) & ~new_set[1:]):
         raise ValueError("categories must be distinct and ascending within a set")
-    if np.sum(category[start[1:][sizes > 0] - 1] + 1, dtype=np.int64) > _MAX_BITS:
-        raise ValueError(f"categories must need at most {_MAX_BITS} bits")
+    if np.sum(category[start[1:][sizes > 0] - 1] + 1, dtype=np.int64) > LIMITS.bits:
+        raise ValueError(f"categories must need at most {LIMITS.bits} bits")
 
 
 def _check_range(name: str, values: NDArray[Any], high: int) -> None:
@@ -302,8 +313,6 @@ def _sizes(trees: Any) -> Any:
 
 # The text format of LightGBM, version v4. It is read in place of `dump_model`, which takes four times as long, replaces
 # infinite thresholds and nests as deeply as the trees.
-
-_CATEGORICAL, _DEFAULT_LEFT = 1, 2
 
 
 def read_lightgbm(text: str, n_features: int) -> TreeModel:
@@ -332,7 +341,7 @@ def read_lightgbm(text: str, n_features: int) -> TreeModel:
         return spread(first + np.where(child >= 0, child, np.repeat(leaves - 1, leaves - 1) + ~child), -1)
 
     decision = values("decision_type", np.int64)
-    by_set = decision & _CATEGORICAL != 0
+    by_set = decision & 1 != 0
     threshold = values("threshold", np.float64)
     sets = _read_sets(trees, values("num_cat", np.int64), threshold[by_set].astype(np.int64))
     set_sizes = spread(np.zeros(decision.size, dtype=np.int64))
@@ -349,7 +358,7 @@ def read_lightgbm(text: str, n_features: int) -> TreeModel:
         threshold=spread(np.where(by_set, 0.0, threshold)),
         comparison=spread(np.where(by_set, IN_SET, AT_MOST)),
         missing=spread(decision >> 2),
-        default_left=spread(decision & _DEFAULT_LEFT != 0),
+        default_left=spread(decision & 2 != 0),
         value=spread(values("internal_value", np.float64), values("leaf_value", np.float64)),
         gain=spread(values("split_gain", np.float64)),
         weight=spread(values("internal_weight", np.float64), values("leaf_weight", np.float64)),
@@ -399,7 +408,7 @@ def _lightgbm_tree(model: TreeModel, start: int, end: int) -> str:
         "split_feature": model.feature[splits],
         "split_gain": model.gain[splits],
         "threshold": threshold,
-        "decision_type": by_set + _DEFAULT_LEFT * model.default_left[splits] + 4 * model.missing[splits],
+        "decision_type": by_set + 2 * model.default_left[splits] + 4 * model.missing[splits],
     }
     for name, child in (("left_child", model.left[splits] - start), ("right_child", model.right[splits] - start)):
         lines[name] = np.where(child < n_splits, child, ~(child - n_splits))
@@ -425,8 +434,6 @@ def _lightgbm_booster(model: TreeModel) -> Any:
 
 
 # The JSON format of XGBoost. It is written as by version 2, which later versions read.
-
-_NO_PARENT = 2**31 - 1
 
 
 def read_xgboost(text: str, n_features: int) -> TreeModel:
@@ -479,7 +486,7 @@ def write_xgboost(model: TreeModel) -> str:
         np.where(split, np.where(by_set, swapped, child) - first, -1)
         for child, swapped in ((model.left, model.right), (model.right, model.left))
     )
-    parents = np.full(split.size, _NO_PARENT)
+    parents = np.full(split.size, 2**31 - 1)  # the parent of roots
     for child in (model.left, model.right):
         parents[child[split]] = (np.arange(split.size) - first)[split]
     columns = {
@@ -562,5 +569,6 @@ def xgboost_rows(X: Any, n_jobs: int | None) -> Any:
     return need("xgboost").DMatrix(X.toarray() if sparse.issparse(X) else X, nthread=n_jobs)
 
 
-def _threads(n_jobs: int | None) -> dict[str, int]:
+def threads(n_jobs: int | None) -> dict[str, int]:
+    """Return the number of threads as an argument of LightGBM's predictions."""
     return {} if n_jobs is None else {"num_threads": n_jobs}

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rocmax._support import Array, Index
 from rocmax._validation import TrainingSet, check_number
 from rocmax.base import ScoredClassifier
-from rocmax.kernel.base import KernelMixin
+from rocmax.kernel.maps import KernelMixin
 from rocmax.kernel.qp import RULES, GramNewton, ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
 
