@@ -20,6 +20,8 @@ C : float
     Regularization parameter, the weight of the loss against the penalty. Must be positive.
 coef0 : float
     Independent term of the "poly" and "sigmoid" kernels.
+columns : sequence of str
+    Features to read, in this order. If None, all columns are read except the target and the column of weights.
 constraint : {"l2", "l1", "elasticnet", "group"}
     Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
@@ -33,6 +35,9 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
+exact : bool
+    Whether the distinct scores of the bins that matter are fetched, at most a million at a time, for the exact value;
+    bins with more are divided first. If False, ``error`` bounds the difference from the exact value.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
@@ -70,13 +75,20 @@ min_tpr : float
     Lower limit on the true-positive rate, at least 0 and below 1.
 n_bins : int
     Number of bins of the histogram for each class.
+n_features : int
+    Number of features of an svmlight file. If None, the largest index is used.
 n_jobs : int or None
     Number of parallel processes. None means 1, unless in a :obj:`joblib.parallel_config` context; -1 means all cores.
+path : str, Path or data frame
+    A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+    .bz2, .zst). A pandas or polars DataFrame is also accepted.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
 random_state : int, RandomState instance or None
     Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
     global generator is never used.
+reading : Reading
+    How the table is written and read: delimiter, decimal mark, missing values, and more.
 sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
 skip_unlabelled : bool
@@ -85,9 +97,14 @@ start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+timeout : float
+    Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
+    that sends no heartbeats is considered lost, but at least 10.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.
+types : dict
+    "number" or "text" for columns whose type should not be inferred.
 verbose : bool
     Whether to report progress on standard error.
 warm_start : bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,13 +54,7 @@ _holders: ContextVar[Mapping[str, str]] = ContextVar("holders", default=MappingP
 
 @contextmanager
 def holding(holders: Mapping[str, str]) -> Iterator[None]:
-    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``.
-
-    Parameters
-    ----------
-    holders : mapping of str to str
-        What is written before the parentheses, by the name of the parameter.
-    """
+    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``."""
     token = _holders.set(holders)
     try:
         yield
@@ -120,19 +115,9 @@ class ParameterError(ValueError):
 
 
 def render(text: object, write: Callable[[Parameter], str | None]) -> str:
-    """Return a text with its parameters written in another way.
+    """Return a text with its parameters written in another way; None leaves a parameter out, with the text around it.
 
-    Parameters
-    ----------
-    text : object
-        A Message; an exception that was made from one; anything else is written as it is by ``str``.
-    write : callable
-        Turns a Parameter into text; None leaves it out, with the text around it.
-
-    Returns
-    -------
-    str
-        The text.
+    The text is a Message, an exception that was made from one, or anything else, which is written by ``str``.
     """
     if isinstance(text, BaseException) and text.args:
         text = text.args[0]
@@ -164,23 +149,7 @@ _PURPOSES = {
 
 
 def need(package: str) -> Any:
-    """Import an optional package.
-
-    Parameters
-    ----------
-    package : str
-        Its name.
-
-    Returns
-    -------
-    module
-        The package.
-
-    Raises
-    ------
-    ImportError
-        If it cannot be imported; the message says what it is for and how to install it.
-    """
+    """Import an optional package; the message of an ImportError says what it is for and how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -342,17 +311,7 @@ def counted(text: str, items: Sequence[Item]) -> Iterator[Item]:
 
 
 class CountedScorer:
-    """Scorer that reports each call, to count the fits of a search.
-
-    Parameters
-    ----------
-    scorer : callable
-        The scorer.
-    text : str
-        What is done.
-    total : int
-        Number of calls.
-    """
+    """Scorer that reports each call, to count the fits of a search."""
 
     def __init__(self, scorer: Callable[..., float], text: str, total: int) -> None:
         self._scorer, self._text, self._total, self._done = scorer, text, total, 0
@@ -365,7 +324,15 @@ class CountedScorer:
         return value
 
 
-# Kinds of warnings that whoever shows warnings need not show for now.
+# Warnings: where they point to, and kinds that whoever shows them need not show for now.
+
+
+def stack_level() -> int:
+    """Return the ``stacklevel`` with which the caller's warning points to the call from outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "rocmax":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _HUSHED: list[type[Warning]] = []
@@ -373,13 +340,7 @@ _HUSHED: list[type[Warning]] = []
 
 @contextmanager
 def hushed(category: type[Warning]) -> Iterator[None]:
-    """Say that warnings of a kind are not worth showing; the filters of Python, which all threads share, are not used.
-
-    Parameters
-    ----------
-    category : type
-        The kind of warnings.
-    """
+    """Say that warnings of a kind are not worth showing; the filters of Python, which all threads share, stay."""
     _HUSHED.append(category)
     try:
         yield

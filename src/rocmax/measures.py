@@ -564,9 +564,6 @@ def pick_measure(
 
 Rate = Callable[[Array, Array, float, float], Array]
 
-# From this number of rows on, the best threshold is first located in this number of bins.
-_MANY_ROWS, _BINS = 50_000, 4096
-
 
 def at_fpr(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> float:
     """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
@@ -657,7 +654,7 @@ def best_youden(scores: Array, positive: Bools, weight: Array | None) -> float:
 
     On many rows, only those in bins of the scores that can contain the threshold are sorted.
     """
-    near = _near_best_youden(scores, positive, weight) if scores.size >= _MANY_ROWS else None
+    near = _near_best_youden(scores, positive, weight) if scores.size >= 50_000 else None
     if near is not None:
         rows, above = near
         part = None if weight is None else weight[rows]
@@ -692,13 +689,13 @@ def _near_best_youden(scores: Array, positive: Bools, weight: Array | None) -> t
     In a bin, the difference of the rates is at most that above it plus the share of the positives in it. Bins that can
     contain the maximum are kept, with all bins between them and the next non-empty bin on each side.
     """
-    low, high = float(scores.min()), float(scores.max())
+    low, high, n_bins = float(scores.min()), float(scores.max()), 4096
     if not high - low > 1e-6 * max(abs(low), abs(high)):
         return None
-    cell = ((high - scores) * ((_BINS - 1e-9) / (high - low))).astype(np.int32)
+    cell = ((high - scores) * ((n_bins - 1e-9) / (high - low))).astype(np.int32)
     shares = []
     for side in (positive, ~positive):
-        mass = np.bincount(cell[side], None if weight is None else weight[side], _BINS)
+        mass = np.bincount(cell[side], None if weight is None else weight[side], n_bins)
         shares.append((mass / mass.sum(), float(mass.sum())))
     (of_positives, m), (of_negatives, n) = shares
     difference = np.cumsum(of_positives - of_negatives)

@@ -482,12 +482,7 @@ def _largest_weight(kappa: float, radius: float) -> float:
 def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
     """Project non-negative numbers onto the elastic-net ball.
 
-    Returns
-    -------
-    shrunk : ndarray
-        The projection.
-    scale : float or None
-        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
+    The second result is ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
     """
     rest = 1.0 - kappa
     if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:

@@ -582,10 +582,9 @@ def group_order(
 ) -> int:
     """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
 
-    The risk is the score of a negative, and the negated score of a positive. It is the smallest number at which the
-    evidence of :class:`GroupEvidence` against an error rate above the limit reaches ``1 / delta``. The evidence does
-    not decrease with the number, so the smallest is found by bisection, and a wrong threshold requires that the
-    evidence against a true hypothesis, the one at the threshold with exactly the limit, reaches ``1 / delta``.
+    It is the smallest number at which the evidence of :class:`GroupEvidence` against an error rate above the limit
+    reaches ``1 / delta``. The evidence does not decrease with the number, so the smallest is found by bisection, and a
+    wrong threshold requires that the evidence against a true hypothesis reaches ``1 / delta``.
     """
     _, group = np.unique(groups, return_inverse=True)
     evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)

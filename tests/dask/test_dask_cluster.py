@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from rocmax.dask import (  # noqa: E402
     roc_auc_score,
     tpr_at_fpr,
 )
+from rocmax.dask import metrics as measures  # noqa: E402
 from rocmax.dask.cluster import Cluster, DaskShards  # noqa: E402
 from rocmax.sharded.shard import Shard  # noqa: E402
 
@@ -212,7 +214,7 @@ def test_bytes_that_measures_fetch_do_not_depend_on_the_rows(client, monkeypatch
         return answer
 
     monkeypatch.setattr(Cluster, "gather", measured)
-    monkeypatch.setattr("rocmax.dask.metrics._FETCHED", 20_000)
+    monkeypatch.setattr(measures, "RULES", replace(measures.RULES, fetched=20_000))
     for n in (10**5, 10**6):
         X, y = generated(n)
         fetched.append(0)

@@ -28,7 +28,7 @@ from rocmax.dask.cluster import (  # noqa: E402
     moves,
 )
 from rocmax.data import DataError  # noqa: E402
-from rocmax.tables import Running, fit_table  # noqa: E402
+from rocmax.tables import Running, fit_table, on_cluster  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -284,7 +284,7 @@ def test_no_worker_is_an_error_after_the_timeout(files):
 
 def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
-    monkeypatch.setattr("rocmax.tables.on_cluster._TIMEOUT", 0.5)
+    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, timeout=0.5))
     pandas.DataFrame({"a": [0.0, 1.0], "y": [0, 1]}).to_parquet(tmp_path / "a.parquet")
     X, y = files
     with (

@@ -341,10 +341,7 @@ class DaskAUCClassifier(DaskLinear):
     checkpoint : str or Path, default=None
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label, verbose
+    timeout, pos_label, verbose
 
     Attributes
     ----------
@@ -453,10 +450,7 @@ class DaskPartialAUCClassifier(DaskLinear):
     checkpoint : str or Path, default=None
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label, verbose
+    timeout, pos_label, verbose
 
     Attributes
     ----------
@@ -556,9 +550,7 @@ def partial_fit(
         All classes; a partition may contain one class only.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Sample weights, with the partitions of ``X``, for estimators whose ``partial_fit`` takes them.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is considered lost, but at least 10.
+    timeout
 
     Returns
     -------

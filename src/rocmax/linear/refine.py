@@ -28,7 +28,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
 from rocmax._validation import CHECKING, TrainingSet
-from rocmax.linear.base import MANY_ROWS, start_solver
+from rocmax.linear.base import START_RULES, start_solver
 from rocmax.losses import Loss, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
 from rocmax.losses.ranks import blocks
@@ -579,7 +579,7 @@ class Refinement(ABC):
     ) -> Start:
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
-        tol = self._tol * (0.1 if self._operator.shape[0] >= MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        tol = self._tol * (0.1 if self._operator.shape[0] >= START_RULES.many_rows else 1e-2 if self._similar else 1e-3)
         tol = _GUIDE_TOL if self.is_guide else min(tol, 1e-4)
         problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
         self._last[kind] = self.solutions[key] = fit_start(problem, tol, 10 * self._max_iter, near)
@@ -619,7 +619,7 @@ class Refinement(ABC):
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
         results, begin = [self._unmoved(start)], start.w
-        accuracy = _ROUGH if self._operator.shape[0] >= MANY_ROWS else _ACCURATE
+        accuracy = _ROUGH if self._operator.shape[0] >= START_RULES.many_rows else _ACCURATE
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:

@@ -24,7 +24,7 @@ from rocmax._rounding import window_end
 from rocmax._support import Array, Listener, listening
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
 from rocmax.data.store import checksum
-from rocmax.linear.base import ROUGH_SHARE
+from rocmax.linear.base import START_RULES
 from rocmax.linear.refine import STARTS, STEP, TRUST
 from rocmax.losses import Loss
 from rocmax.losses.binned import Bins, ScoreGrid
@@ -45,7 +45,7 @@ from rocmax.solvers.base import Cuts, Solver
 
 if TYPE_CHECKING:
     from rocmax.data import RowStore
-    from rocmax.data.store import Rows
+    from rocmax.data.store import RowChunks
 
 
 @dataclass(frozen=True)
@@ -412,7 +412,7 @@ class ShardedRefinement:
         return self._data.stage(run)
 
     def _auc(self, strength: float) -> Result:
-        solver = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        solver = SmoothedNewton(self._tol, max(1, round(START_RULES.rough_share * self._max_iter)))
         bound = self._data.bind(ROCAUCMeasure().convex_loss())
         return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
 
@@ -472,15 +472,9 @@ class FitFilesMixin:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target and the weights are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        delimiter
-        encoding : str, default=None
-            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
-        n_features : int, default=None
-            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
+        columns, types, delimiter, encoding
+        n_features : ...
+            This requires an extra pass.
         zero_based, skip_unlabelled
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
@@ -582,7 +576,7 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
 class _Meter:
     """Rows that report the progress of passes over them on standard error."""
 
-    def __init__(self, rows: Rows, name: str | None) -> None:
+    def __init__(self, rows: RowChunks, name: str | None) -> None:
         self._rows, self._line = rows, None if name is None else _ProgressLine(name)
         self.shape, self.dtype = rows.shape, rows.dtype
         self._count, self._seconds = 0, 0.0

@@ -32,21 +32,8 @@ GOLDEN = 0.6180339887498949
 class Pieces:
     """Negatives in descending order of score, cut into pieces at the ends of a window.
 
-    Attributes
-    ----------
-    rows, row_score, row_weight : ndarray
-        Rows of negatives in descending order of score, their scores and weights.
-    row_block : ndarray of int or None
-        The block of ties of each row; None if each row is a block.
-    block_weight : ndarray
-        Weight of each block.
-    score, weight : ndarray
-        One entry per piece: its score and its weight.
-    block : ndarray of int or None
-        The block each piece was cut from; None if the pieces are the first blocks, in order.
-    start, stop : int
-        Pieces ``start:stop`` are the window; earlier pieces are left of it. Pieces from ``stop`` on, if any, are the
-        rest of the sample, in descending order.
+    The rows are in blocks of ties (None: each row is one), and a piece is cut from a block (None: from the first ones,
+    in order). Pieces ``start:stop`` are the window; those from ``stop`` on, if any, are the rest of the sample.
     """
 
     rows: Index
@@ -148,23 +135,10 @@ def cut(
 ) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
-    Parameters
-    ----------
-    scores : ndarray
-        Scores of all rows.
-    sample : BoundLoss
-        Sample with the negatives and the weights.
-    start, stop : float
-        Ends of the window, ``0 <= start < stop <= sample.n``.
-    width : float
-        With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share
-        ``clip(1/2 + (z - theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``.
-    rest : bool
-        Whether to include the pieces beyond ``stop``.
-    merge_ties : bool
-        Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
-    ranked : Descending or None
-        The negatives from :func:`descending` for this or a larger width, if they are known.
+    With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share ``clip(1/2 + (z -
+    theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``. ``rest`` includes the pieces beyond
+    ``stop``. With ``merge_ties``, tied negatives are one piece, for weights that depend on the ranks of the pieces.
+    ``ranked`` is the result of :func:`descending` for this or a larger width, if it is known.
     """
     full = stop >= sample.n * (1 - 1e-12)
     rows, row_score, row_weight = ranked or descending(scores, sample, stop, width, rest)
@@ -248,18 +222,11 @@ def _split(score: Array, weight: Array, at: float) -> tuple[Index, Array, int]:
 def sample_bands(
     first_weight: Array, low: Index, high: Index, second_cumulated: Array, count: int
 ) -> tuple[Index, Index, float]:
-    """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling.
+    """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling; return them and the weight of all pairs.
 
     The pair (i, j) is drawn with probability proportional to ``first_weight[i]`` times the weight of ``j``, whose
-    prefix sums are given. Systematic sampling takes equal steps along the cumulative weight of all pairs. It needs no
-    random numbers and has less variance than independent draws.
-
-    Returns
-    -------
-    i, j : ndarray of int
-        The pairs.
-    mass : float
-        Total weight of all pairs in the bands.
+    prefix sums are given. Equal steps along the cumulative weight of all pairs need no random numbers and have less
+    variance than independent draws.
     """
     start = second_cumulated[low]
     mass = first_weight * (second_cumulated[high] - start)
@@ -421,24 +388,8 @@ class LowestPositives:
     """Positives of the lowest scores with a share ``1 - min_tpr`` of the weight.
 
     A threshold below a positive of these ranks has a true-positive rate above ``min_tpr``. A positive that straddles
-    the end is selected in part, and tied positives share their selected weight, as the negatives of a window do.
-
-    Parameters
-    ----------
-    sample : BoundLoss
-        Sample with the positives and the weights.
-    min_tpr : float
-        True-positive rate above which the positives are selected; 0 selects all.
-    soft_tail : bool, default=False
-        Whether the other positives have the share ``size / rank``, which falls with the rank from the lowest score,
-        instead of 0.
-
-    Attributes
-    ----------
-    size : float
-        Weight of the positives above ``min_tpr``.
-    is_part : bool
-        Whether the positives differ in their shares.
+    the end is selected in part, and tied positives share their selected weight, as the negatives of a window do. With
+    ``soft_tail``, the other positives have the share ``size / rank``, from the lowest score, instead of 0.
     """
 
     def __init__(self, sample: BoundLoss, min_tpr: float, soft_tail: bool = False) -> None:
@@ -476,15 +427,9 @@ class LowestPositives:
 class CumulativeScores:
     """Rows of one class in descending order of score, with cumulative sums.
 
-    A position is a cumulative weight: position ``t`` selects the top rows of total weight ``t``, the last row
-    possibly in part. Boundary ``i`` is the position after the ``i`` highest-scored rows.
-
-    Parameters
-    ----------
-    scores : ndarray
-        Scores of the rows, in any order. Without weights they are sorted in place.
-    weight : ndarray or None
-        Weights of the rows; None if all are 1.
+    A position is a cumulative weight: position ``t`` selects the top rows of total weight ``t``, the last row possibly
+    in part. Boundary ``i`` is the position after the ``i`` highest-scored rows. Without weights, ``scores`` are sorted
+    in place.
     """
 
     def __init__(self, scores: Array, weight: Array | None) -> None:
@@ -577,14 +522,8 @@ def _partners(
 ) -> tuple[Index, Index, Array]:
     """Draw for each row one of the others within ``half`` of its place, in proportion to their weights.
 
-    Both places are ascending. Rows without others nearby are left out.
-
-    Returns
-    -------
-    row, other : ndarray of int
-        The pairs.
-    mass : ndarray
-        Weight of the row times the weight of all others near it.
+    Both places are ascending. Rows without others nearby are left out. The last result is the weight of the row times
+    the weight of all others near it.
     """
     line = prefix(others)
     low, high = (np.searchsorted(other_place, place + side) for side in (-half, half))

@@ -34,10 +34,6 @@ from rocmax.losses.ranks import (
 # Bounds of a loss on a window at given scores, from negatives that are sorted once.
 
 
-# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
-_KEPT = 0.25
-
-
 class Coefficients(NamedTuple):
     """Rows of positives and of negatives with their coefficients in a gradient; those of other rows are zero."""
 
@@ -103,7 +99,7 @@ class WindowEvaluation(Evaluation):
         if self._ranked is None or self._ranked[0] < width:
             loss = self.loss
             ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
-            if ranked.rows.size > _KEPT * loss.n_samples:
+            if ranked.rows.size > loss.n_samples / 4:  # too much memory to keep
                 return loss.cut(self.scores, width, ranked)
             self._ranked = width, ranked
         return self.loss.cut(self.scores, width, self._ranked[1])
@@ -112,8 +108,6 @@ class WindowEvaluation(Evaluation):
 # Hinge losses on a window of false-positive rates and above a true-positive rate, bound to labels.
 
 
-# With fewer rows than this in a soft end, their density is not used.
-_FEW_INSIDE = 100
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -394,7 +388,7 @@ class BoundConvex(WindowBound):
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(inside, slope, soft, count)]
         around = rows[offset.searchsorted(-wide, side="right") : offset.searchsorted(wide)]
-        if inside.size < _FEW_INSIDE:
+        if inside.size < 100:  # too few for their density
             return [self._band_pairs(around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
         density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]

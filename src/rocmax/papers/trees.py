@@ -110,13 +110,7 @@ class SingleFeature(NamedTuple):
 
 
 class SingleFeatures:
-    """Standardized features of a training set.
-
-    Attributes
-    ----------
-    scale : ndarray of shape (n_features,)
-        Factors that scale the features to a deviation of 1; 0 for constant features.
-    """
+    """Standardized features of a training set; ``scale`` are their factors, 0 for constant features."""
 
     def __init__(self, data: TrainingSet) -> None:
         self._Z, self.scale = standardized(data)

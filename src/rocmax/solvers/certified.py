@@ -31,26 +31,50 @@ from rocmax.solvers.cutting_plane import Bundle
 # Shared state and steps of the certified solvers.
 
 
-# Number of iterations without progress after which a run ends.
-_STUCK = 40
-# On large samples, Hessians use about this share of the rows, within these limits.
-_THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
-# Number of features that counts for the number of pairs in a Hessian, at least and at most.
-_FEWEST_FEATURES, _MOST_FEATURES = 25, 300
-# First width of the smoothing, as a multiple of the standard deviation of the scores.
-_SOFT = 0.3
-# Allowed distance of the bounds of a binned loss, relative to the tolerance.
-_BIN_SHARE = 0.1
-# The bounds are compared if the gap is at most this multiple of the tolerance.
-_NEAR = 30.0
-# A width is kept if its error is between these multiples of the allowed one.
-_NARROW, _WIDE = 0.4, 1.2
-# A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
-_NOTHING = 64 * float(np.finfo(np.float64).eps)
-# Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
-_RENEWAL = 16
-# They are also computed again if the scores since the last time were larger than the present ones by this factor.
-_MOST_DRIFT = 50.0
+@dataclass(frozen=True)
+class NewtonRules:
+    """Tuned numbers of the certified solvers; ``benchmarks/results/ablation.md`` has what their mechanisms gain."""
+
+    # A run ends after this number of iterations without progress; after this number of iterations that reduce the gap
+    # by less than a tenth, cutting-plane and Newton steps alternate.
+    stuck: int = 40
+    slow: int = 3
+    # Pairs per feature in a Hessian, for a number of features within these limits. Near the solution: one pair for this
+    # number of rows, within these limits, so that the time of a Hessian is a part of that of a pass.
+    pairs: int = 64
+    features: tuple[int, int] = (25, 300)
+    rows_per_pair: int = 50
+    pairs_near_solution: tuple[int, int] = (60, 200)
+    # On large samples, Hessians use about this share of the rows, within these limits.
+    part: float = 0.15
+    part_rows: tuple[int, int] = (30_000, 300_000)
+    # First width of the smoothing in standard deviations of the scores, and the smoothing error, relative to the
+    # objective, at a start close to the solution. A width is kept while its error is within these multiples of the
+    # allowed one.
+    soft: float = 0.3
+    settled: float = 0.001
+    kept_error: tuple[float, float] = (0.4, 1.2)
+    # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
+    # A loss with kinks needs more rows: parts of the rows have few negatives in the window.
+    many_rows: int = 15_000
+    many_rows_with_kinks: int = 50_000
+    # Such a start: share of the rows, tolerance, and maximum number of iterations.
+    subsample: float = 0.1
+    subsample_tol: float = 1e-2
+    subsample_iterations: int = 6
+    # Allowed distance of the bounds from bins, relative to the tolerance. They are compared if the gap is at most this
+    # multiple of the tolerance.
+    bin_error: float = 0.1
+    near: float = 30.0
+    # A decrease of this size, relative to the objective and to the decrease predicted at zero weights, is a rounding
+    # error. Scores are computed from the weights again after this number of steps, whose rounding errors add up, or if
+    # the scores since the last time were larger than the present ones by this factor.
+    nothing: float = 64 * float(np.finfo(np.float64).eps)
+    renewal: int = 16
+    drift: float = 50.0
+
+
+RULES = NewtonRules()
 
 
 def thinned(here: Evaluation, size: int) -> tuple[Index, BoundLoss] | None:
@@ -87,7 +111,7 @@ class CertifiedRun:
         C: float,
         w0: Array | None,
         cuts: Cuts | None = None,
-        pairs_per_feature: int = 64,
+        pairs_per_feature: int = RULES.pairs,
     ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
@@ -101,7 +125,7 @@ class CertifiedRun:
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
+        wanted = pairs_per_feature * int(np.clip(n_features, *RULES.features))
         self.n_pairs = min(wanted, loss.n_positive * loss.n_negative)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
@@ -138,7 +162,7 @@ class CertifiedRun:
 
     def _drop_rounding(self) -> None:
         """Return to zero weights if the cuts show that any decrease is within rounding error."""
-        if self.best.w.any() and self.gain <= _NOTHING * abs(self.base) and self.gain <= _NOTHING * self._promise:
+        if self.best.w.any() and self.gain <= RULES.nothing * min(abs(self.base), self._promise):
             self.best = self.zero
 
     def iterate(
@@ -160,7 +184,7 @@ class CertifiedRun:
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             converged = self._has_converged(tol)
-            ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
+            ends = converged or unmoved >= RULES.stuck or len(trace) + 1 >= max_iter
             if ends and not self._has_valid_bound(tol):
                 # The scores of the best point are sums of steps. Those of its weights give the objective to report.
                 self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
@@ -172,7 +196,7 @@ class CertifiedRun:
             if ends:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol, self._rounding(gap))
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
-            if gap <= _NEAR * tol * self.unit:
+            if gap <= RULES.near * tol * self.unit:
                 self._refine(tol)
             step(len(trace), slow, gap / (self.unit or 1.0))
 
@@ -189,7 +213,8 @@ class CertifiedRun:
 
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
-        while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
+        allowed = RULES.bin_error * tol
+        while not self.loss.exact and self.C * (self.here.upper - self.here.value(0.0)) > allowed * self.unit:
             self.here = self.here.refined()
             self.loss = self.here.loss
             was_best = self.best is self.at
@@ -215,7 +240,7 @@ class CertifiedRun:
             return
         self.slack, self.width = slack, width
         if not width:
-            self.width = _SOFT * spread(self.at.scores)
+            self.width = RULES.soft * spread(self.at.scores)
             for _ in range(3):
                 self._adapt_width(self._smoothing_error())
         self.take_minorant()
@@ -235,7 +260,7 @@ class CertifiedRun:
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
-                self.width = _SOFT * spread(self.at.scores)
+                self.width = RULES.soft * spread(self.at.scores)
             elif self.best.w.any():
                 self._adapt_width(self._smoothing_error())
             else:
@@ -254,7 +279,8 @@ class CertifiedRun:
         """
         scale = min(self.unit, -self.best.objective) if self.best.w.any() else self.unit
         wanted = self.slack * scale / self.C
-        if error > 0 and not _NARROW * wanted <= error <= _WIDE * wanted:
+        narrow, wide = RULES.kept_error
+        if error > 0 and not narrow * wanted <= error <= wide * wanted:
             self.width *= min(max(math.sqrt(wanted / error), 0.1), 3.0)
 
     def _keep_or_reduce_width(self) -> None:
@@ -269,7 +295,7 @@ class CertifiedRun:
         if error > self.slack * self.unit / self.C:
             self._adapt_width(error)
         else:
-            self.width = max(self.width, _SOFT * spread(self.at.scores))
+            self.width = max(self.width, RULES.soft * spread(self.at.scores))
 
     def part_step(self, parts: PartSteps) -> bool:
         """Take a step to the solution on a part of the rows; return False, and take none, if the objective rises."""
@@ -327,7 +353,7 @@ class CertifiedRun:
 
     def _pairs(self) -> Pairs:
         """Return pairs that sample the Hessian, of a part of the rows of a large sample."""
-        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
+        thin = thinned(self.here, int(np.clip(RULES.part * self.loss.n_samples, *RULES.part_rows)))
         if thin is None:
             return self.here.curvature(self.n_pairs, self.width)
         rows, small = thin
@@ -361,12 +387,12 @@ class CertifiedRun:
         self._moves += 1
         before, self._spread = self._spread, spread(self.here.scores)
         self._drift += before + self._spread
-        if self._moves % _RENEWAL == 0 or self._drift > _MOST_DRIFT * self._spread:
+        if self._moves % RULES.renewal == 0 or self._drift > RULES.drift * self._spread:
             self._drift = 0.0
             self.here = self.loss.at(self.operator.matvec(w))
         self.at = self.point(w, self.here)
         decrease = self.best.objective - self.at.objective
-        rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
+        rounding = 0.0 if self.best.w.any() else RULES.nothing * min(abs(self.base), self._promise)
         if decrease > rounding:
             self.best = self.at
 

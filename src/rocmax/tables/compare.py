@@ -30,6 +30,7 @@ from rocmax._folds import cv_splitter, standard_error
 from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, publish
 from rocmax._threads import using_threads
 from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax.data import Reading
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
@@ -38,7 +39,6 @@ from rocmax.tables.options import (
     HOLDERS,
     Columns,
     Limits,
-    Reading,
     Running,
     check_choice,
     check_count,

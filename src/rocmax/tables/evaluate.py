@@ -12,11 +12,11 @@ from sklearn.metrics import roc_auc_score
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.scores import METRICS
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import HOLDERS, Reading, chosen
+from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.predict import known_levels
 from rocmax.tables.read import (
     Target,
@@ -25,7 +25,6 @@ from rocmax.tables.read import (
     known_target,
     model_features,
     need_tables,
-    reading_for,
     source_notes,
     table_source,
 )
@@ -376,8 +375,8 @@ def evaluate(
 def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
-    source, reading = table_source(facts, table, reading), reading_for(facts, reading)
-    options = feature_options(facts, fitted.place, source, reading.zero_based)
+    source = table_source(facts, table, reading)
+    options = feature_options(facts, fitted.place, source)
     if source.columns is not None:
         target = target or facts["target"]
         if target is None:
@@ -389,7 +388,7 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
         options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
     else:
         group = None
-    X, y = source.read(**options, max_bytes=reading.max_bytes, skip_unlabelled=bool(reading.skip_unlabelled))
+    X, y = source.read(**options)
     groups = None if group is None else group_values(source.name, X[group])
     levels = known_levels(fitted.model, facts["features"])
     X = model_features(facts, X, source, day_first=reading.day_first, levels=levels)

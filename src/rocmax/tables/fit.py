@@ -17,7 +17,7 @@ from rocmax._calibration import fit_calibration
 from rocmax._folds import held_out_split
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
 from rocmax.tables.model import TableModel
@@ -26,7 +26,6 @@ from rocmax.tables.options import (
     RATES,
     Columns,
     Limits,
-    Reading,
     Running,
     check_choice,
     check_limits,

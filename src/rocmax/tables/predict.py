@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,10 +16,10 @@ import numpy as np
 from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, is_special, output_file
 from rocmax._support import Array, Message, Parameter, ParameterError, holding
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.data.read import check_columns
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import HOLDERS, Reading, chosen
+from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import feature_options, model_features, need_tables, table_source, typed_labels
 from rocmax.tables.tune import positive_scores
@@ -287,8 +287,9 @@ class Scoring:
         escape_formulas: bool = False,
     ) -> None:
         self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
-        self._source, self._day_first = table_source(fitted.facts, table, reading), reading.day_first
-        self._options = feature_options(fitted.facts, fitted.place, self._source, reading.zero_based)
+        self._source = table_source(fitted.facts, table, replace(reading, skip_unlabelled=False))
+        self._day_first = reading.day_first
+        self._options = feature_options(fitted.facts, fitted.place, self._source)
         self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
         if proba:
             probabilities(fitted.facts, np.zeros(1))  # raises an error before any work

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._support import Message, Parameter, ParameterError, need
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError, Reading, TableSource
 from rocmax.data.read import check_columns
 from rocmax.tables.columns import (
     Column,
@@ -23,7 +23,7 @@ from rocmax.tables.columns import (
     plan_notes,
     plan_values,
 )
-from rocmax.tables.options import Columns, Reading, check_declared, names_of
+from rocmax.tables.options import Columns, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
 
 # Labels of a table as text, and the choice of the positive class.
@@ -156,30 +156,15 @@ def as_text(values: NDArray[Any]) -> NDArray[Any]:
 # Reading of tables for training, or for a fitted model.
 
 
-def _open(table: Any, reading: Reading, likely: Mapping[str, Any] | None = None) -> TableSource:
-    """Return a table; ``likely`` is how the table of a model was written."""
-    return TableSource(
-        table,
-        delimiter=reading.delimiter,
-        decimal="." if reading.decimal is None else reading.decimal,
-        thousands=reading.thousands,
-        na=reading.na,
-        encoding=reading.encoding,
-        sheet=reading.sheet,
-        max_bytes=reading.max_bytes,
-        likely=likely,
-    )
-
-
 def _reading_facts(reading: Reading, source: TableSource) -> dict[str, Any]:
     """Return what later tables of a model have in common with this one."""
     return {
-        "delimiter": source.text.delimiter,
-        "decimal": source.text.decimal,
-        "thousands": source.text.thousands,
-        "na": list(source.text.na),
-        "encoding": source.text.encoding,
-        "sheet": source.sheet,
+        "delimiter": source.reading.delimiter,
+        "decimal": source.reading.decimal,
+        "thousands": source.reading.thousands,
+        "na": list(source.reading.na),
+        "encoding": source.reading.encoding,
+        "sheet": source.reading.sheet,
         "skip_unlabelled": bool(reading.skip_unlabelled),
     }
 
@@ -231,7 +216,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     reading = reading or Reading()
     declared = check_declared(columns)
     target, group = declared.target, declared.group
-    source = _open(table, reading)
+    source = TableSource(table, reading)
     named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
     named += [] if group is None else [group]
     if source.columns is None:
@@ -249,13 +234,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     features = [name for name in source.columns if name not in unwanted]
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
-    X, y = source.read(
-        target=target,
-        columns=features + grouped,
-        types=types,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
+    X, y = source.read(target=target, columns=features + grouped, types=types)
     planned = plan_values(X[features], source, declared, codes)
     frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
     if not kinds:
@@ -286,12 +265,7 @@ def source_notes(source: TableSource) -> list[str]:
 
 def _read_sparse(source: TableSource, columns: Columns, reading: Reading) -> Training:
     zero_based = bool(reading.zero_based)
-    X, y = source.read(
-        target=columns.target,
-        zero_based=zero_based,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
+    X, y = source.read(target=columns.target)
     notes, facts = source_notes(source), _reading_facts(reading, source)
     return Training(X, make_target(y, columns.positive), notes=notes, reading=facts, zero_based=zero_based)
 
@@ -342,33 +316,18 @@ def _date_parts(
 
 def table_source(facts: Mapping[str, Any], table: Any, reading: Reading | None = None) -> TableSource:
     """Return a table for a model, written as the table of its fit where ``reading`` says nothing else."""
-    return _open(table, reading_for(facts, reading or Reading()), likely=facts.get("reading"))
+    stored = facts.get("reading", {})
+    likely = Reading(**{name: stored.get(name) for name in ("delimiter", "encoding", "sheet")})
+    return TableSource(table, reading_for(facts, reading or Reading()), likely=likely)
 
 
-def feature_options(
-    facts: dict[str, Any], model: str, source: TableSource, zero_based: bool | None = None
-) -> dict[str, Any]:
-    """Return the options to read the columns of a model; raise DataError if the table does not have them.
-
-    Parameters
-    ----------
-    facts : dict
-        Metadata of the model.
-    model : str
-        Name of the model in messages.
-    source : TableSource
-        The table.
-    zero_based : bool or None, default=None
-        Whether the features of an svmlight file are counted from 0; None if they are counted as in the fit.
-    """
+def feature_options(facts: dict[str, Any], model: str, source: TableSource) -> dict[str, Any]:
+    """Return the options to read the columns of a model; raise DataError if the table does not have them."""
     features = facts["features"]
     if source.columns is None:
         if features is not None:
             raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
-        return {
-            "n_features": facts["n_features"],
-            "zero_based": facts["zero_based"] if zero_based is None else zero_based,
-        }
+        return {"n_features": facts["n_features"]}
     if features is None:
         raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
     dates = facts.get("dates", {})

@@ -11,11 +11,11 @@ import numpy as np
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
 from rocmax.tables.evaluate import Scored, score_table
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import HOLDERS, Reading, chosen
+from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.predict import TITLES, Shares, known_levels, probabilities
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text, usable_groups
