@@ -206,7 +206,7 @@ def run_mutant(mutant, code, tests, calls):
     """Run tests with the code of a function replaced; return whether one of them fails."""
     function_of(mutant).__code__ = code
     # Compiled functions are looked up by the time of the file, which has not changed.
-    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
+    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=Path(os.environ["ROCMAX_RESULTS"]).parent)
     if "numba" in sys.modules:
         importlib.import_module("numba").config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     signal.signal(signal.SIGALRM, too_long)

@@ -13,6 +13,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
 from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
+from rocmax.solvers.cutting_plane import minimize_on_simplex
 
 
 def tiny(seed, weighted=False):
@@ -164,6 +165,26 @@ def test_a_negative_loss_is_an_error():
     X, y, _ = sample(1)
     with pytest.raises(ValueError, match=r"requires a loss that is never negative.*got Margin with the value -"):
         CuttingPlane().solve(as_operator(X), Margin(y), SquaredL2(1.0), a_start(X) + 5 * (X[y].mean(0) - X[~y].mean(0)))
+
+
+def test_a_loss_below_zero_by_a_rounding_error_is_none():
+    X, y, _ = sample(1)
+
+    class Rounded(Margin):
+        def value_and_gradient(self, scores):
+            return -1e-12, np.zeros(self.n_samples)
+
+    result = CuttingPlane().solve(as_operator(X), Rounded(y), SquaredL2(1.0))
+    assert result.converged
+    assert abs(result.objective) <= 1e-11
+
+
+def test_the_small_program_ends_on_a_system_that_stays_singular():
+    for start in ([0.3, 0.7], [1.0, 0.0]):
+        found = minimize_on_simplex(np.zeros((2, 2)), np.zeros(2), np.array(start))
+        assert found.sum() == pytest.approx(1.0)
+        assert (found >= 0).all()
+    np.testing.assert_allclose(minimize_on_simplex(np.zeros((3, 3)), np.zeros(3), np.full(3, 1 / 3)), 1 / 3)
 
 
 def test_dependent_cuts_do_not_stop_the_quadratic_program():
