@@ -179,6 +179,29 @@ def test_a_loss_below_zero_by_a_rounding_error_is_none():
     assert abs(result.objective) <= 1e-11
 
 
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 6), st.booleans(), st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(max_examples=150, deadline=None)
+def test_the_small_program_is_solved(seed, size, rank, rounded, unit):
+    """Also with dependent and equal cuts, from any start: no vertex lies below the tangent at the solution."""
+    rng = np.random.default_rng(seed)
+    rows, p = rng.standard_normal((size, rank)), rng.standard_normal(size)
+    if rounded:
+        rows, p = np.round(rows), np.round(p)
+    Q, p = unit * rows @ rows.T, unit * p
+    start = rng.dirichlet(np.ones(size)) * (rng.random(size) < 0.5)
+    start = start / start.sum() if start.any() else np.eye(size)[0]
+    values = [0.5 * start @ Q @ start - p @ start]
+    for most in (1, 2, 3, 1000):
+        a = minimize_on_simplex(Q, p, start, most)
+        assert (a >= 0).all()
+        assert a.sum() == pytest.approx(1.0, abs=1e-9)
+        values.append(0.5 * a @ Q @ a - p @ a)
+    scale = np.abs(Q).max() + np.abs(p).max()
+    assert (np.diff(values) <= 1e-9 * scale).all()
+    slope = Q @ a - p
+    assert a @ slope - slope.min() <= 1e-8 * scale
+
+
 def test_the_small_program_ends_on_a_system_that_stays_singular():
     for start in ([0.3, 0.7], [1.0, 0.0]):
         found = minimize_on_simplex(np.zeros((2, 2)), np.zeros(2), np.array(start))
