@@ -4,7 +4,7 @@
 ``not``, ``min`` or returned value of a function at a time, and runs those tests next to the module that call the
 function. A mutant that no test notices has survived. ``equivalent_mutants.toml`` lists those that no test can notice,
 with the reason, by the line that changes. Not changed: numbers at the top level of modules, which are tuned, tolerances
-for rounding errors, defaults, which other tests compare with the documents, types, and the texts of errors and warnings.
+for rounding errors, defaults, which other tests compare with the documents, types, and texts of errors and warnings.
 
 pytest runs once for each folder of tests, with this file as a plugin: it first records which functions each test calls,
 and then makes a process for each mutant in which the code of a function is replaced, so that no file changes.

@@ -56,6 +56,17 @@ def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, m
     np.testing.assert_allclose(gram @ found["part"], gram @ found["whole"], atol=1e-9 if steps < 10 else 1e-4)
 
 
+def test_conjugate_gradients_end_at_their_tolerance(monkeypatch):
+    rules = PairNewtonRules(most_eliminated=0, cg_iterations=500, cg_rtol=1e-4)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", rules)
+    gram, slope, moving, right = system(1, strength=3.0)
+    solver = GramSystem(gram)
+    found, scores = solver.solve(on_rows(slope, solver.cover(moving)), right, gram @ right)
+    # The tolerance is for the norm of what is left, in the metric of the Gram matrix.
+    left = right - (found + slope @ scores)
+    assert left @ gram @ left <= 1e-8 * (right @ gram @ right)
+
+
 @pytest.mark.parametrize("most", [0, 1600])
 def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
     monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(most_eliminated=most))
