@@ -112,6 +112,17 @@ def test_the_evidence_has_an_expectation_of_at_most_one_under_every_rate_above_t
     assert -found.fun == pytest.approx(1.0, abs=1e-4)
 
 
+def test_groups_have_no_weight_in_the_rate_of_rows_without_a_guarantee():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    scores, groups = rng.standard_normal((300, 1)) + y[:, None], rng.integers(0, 20, 300) ** 2 // 25
+    found = {}
+    for rate in ("row", "group", None):
+        model = FPRThresholdClassifier(Given().fit(scores, y), 0.1, cv="prefit", rate=rate or "row")
+        found[rate] = model.fit(scores, y, groups=None if rate is None else groups).threshold_
+    assert found["row"] == found[None] != found["group"]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_order_is_the_smallest_with_enough_evidence(seed):
     rng = np.random.default_rng(seed)

@@ -257,3 +257,13 @@ def test_a_sample_has_its_size_and_stands_for_all_rows(loss, share):
     # Where all negatives are compared with positives, both classes have the same share.
     if share is not None:
         assert y[rows].mean() == pytest.approx(share, abs=0.1)
+
+
+def test_copies_of_rows_are_repeated_rows():
+    y, weight, scores = generic_sample(np.random.default_rng(0), 20, 40, weighted=True)
+    rows, copies = np.arange(0, 60, 2), np.tile([1.0, 2.0, 3.0], 10)
+    every = np.repeat(rows, copies.astype(int))
+    loss = PartialAUCTight(0.0, 0.5)
+    found, _ = loss.bind(y, weight).binned(64).restrict(rows, copies).value_and_gradient(scores[rows])
+    expected, _ = loss.bind(y[every], weight[every]).value_and_gradient(scores[every])
+    assert found == pytest.approx(expected, rel=1e-10)
