@@ -3,8 +3,8 @@
 ``python tests/mutants.py --n 30 --seed 1 --modules losses/ metrics/scores.py`` changes one operator, number, ``and``,
 ``not``, ``min`` or returned value of a function at a time, and runs those tests next to the module that call the
 function. A mutant that no test notices has survived. ``equivalent_mutants.toml`` lists those that no test can notice,
-with the reason, by the line that changes. Not changed: numbers at the top level of modules, which are tuned, defaults,
-which other tests compare with the documents, types, and the texts of errors and warnings.
+with the reason, by the line that changes. Not changed: numbers at the top level of modules, which are tuned, tolerances
+for rounding errors, defaults, which other tests compare with the documents, types, and texts of errors and warnings.
 
 pytest runs once for each folder of tests, with this file as a plugin: it first records which functions each test calls,
 and then makes a process for each mutant in which the code of a function is replaced, so that no file changes.
@@ -41,7 +41,7 @@ MODULES = [
 ]
 # The tests next to a module, by the folder or file that it is in.
 NEAR = {
-    "losses": ["losses", "test_contracts.py"],
+    "losses": ["losses", "test_contracts.py", "online/test_carried_cuts.py"],
     "metrics": ["metrics"],
     "measures.py": ["measures", "test_*threshold*.py"],
     "penalties.py": ["penalties", "solvers/test_solvers_constraints.py"],
@@ -82,6 +82,7 @@ def main():
     print(f"{total} mutants, {known} known as equivalent; {len(sample)} run", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
+        results.touch()
         for key in sorted({mutant.module.partition("/")[0] for mutant in sample}):
             here = Path(__file__).parent
             tests = [str(found) for pattern in NEAR[key] for found in sorted(here.glob(pattern))]
@@ -148,12 +149,14 @@ def forked(function):
 
 
 def recorded(items, file):
-    """Return the time of each test that passes and the functions that it calls; those in a file if it exists."""
+    """Return the time of each test and the functions that it calls; those in a file if it exists."""
     with tempfile.TemporaryDirectory() as folder:
         file = file or Path(folder) / "calls.json"
         if not file.exists():
             os.waitpid(forked(functools.partial(record, items, file)), 0)
-        return json.loads(file.read_text(encoding="utf-8"))
+        calls = json.loads(file.read_text(encoding="utf-8"))
+    new = {"seconds": 0.0, "functions": None}  # run first
+    return {item.nodeid: calls.get(item.nodeid, new) for item in items}
 
 
 def record(items, file):
@@ -169,12 +172,10 @@ def record(items, file):
         sys.setprofile(seen)
         passed = passes(item, following)
         sys.setprofile(None)
-        if passed:
-            places = [(code.co_filename, code.co_qualname.partition(".<")[0]) for code in codes]
-            functions = [
-                f"{Path(file).relative_to(ROOT)}:{name}" for file, name in places if file.startswith(str(ROOT))
-            ]
-            calls[item.nodeid] = {"seconds": time.perf_counter() - began, "functions": sorted(set(functions))}
+        # A test that fails without a mutant is not run with one.
+        places = [(code.co_filename, code.co_qualname.partition(".<")[0]) for code in codes if passed]
+        functions = {f"{Path(file).relative_to(ROOT)}:{name}" for file, name in places if file.startswith(str(ROOT))}
+        calls[item.nodeid] = {"seconds": time.perf_counter() - began, "functions": sorted(functions)}
     file.write_text(json.dumps(calls), encoding="utf-8")
 
 
@@ -184,13 +185,15 @@ def passes(item, following):
 
 def tests_of(mutant, items, calls, budget):
     """Return the tests that call the function of a mutant, fast ones first, up to a number of seconds."""
-    function, module = f"{mutant.module}:{mutant.function}", f"{mutant.module}:"
-    found = [item for item in items if function in calls.get(item.nodeid, {"functions": ()})["functions"]] or [
+
+    def call(items, start):
+        functions = {item: calls[item.nodeid]["functions"] for item in items}
+        return [item for item in items if functions[item] is None or any(map(start, functions[item]))]
+
+    found = call(items, f"{mutant.module}:{mutant.function}".__eq__)
+    if all(calls[item.nodeid]["functions"] is None for item in found):
         # Calls of compiled functions are not seen.
-        item
-        for item in items
-        if any(name.startswith(module) for name in calls.get(item.nodeid, {"functions": ()})["functions"])
-    ]
+        found = call(items, lambda name: name.startswith(f"{mutant.module}:"))
     found.sort(key=lambda item: calls[item.nodeid]["seconds"])
     tests, spent = [], 0.0
     for item in found:
@@ -203,7 +206,7 @@ def run_mutant(mutant, code, tests, calls):
     """Run tests with the code of a function replaced; return whether one of them fails."""
     function_of(mutant).__code__ = code
     # Compiled functions are looked up by the time of the file, which has not changed.
-    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
+    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=Path(os.environ["ROCMAX_RESULTS"]).parent)
     if "numba" in sys.modules:
         importlib.import_module("numba").config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"]
     signal.signal(signal.SIGALRM, too_long)

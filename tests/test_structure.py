@@ -198,3 +198,39 @@ def test_number_of_files_that_a_fit_runs(fit):
     files = house.files_of_a_fit(fit)
     assert "operators.py" in files
     assert len(files) <= MOST_FILES_OF_A_FIT[fit]
+
+
+# What tests import
+
+# What no public name shows: the bits of scores, files and signals, the choice among folds, docstrings at import.
+PRIVATE_MODULES_IN_TESTS = {
+    "estimators/test_score_ties.py": {"rocmax._rounding"},
+    "linear/test_partial_auc_cv.py": {"rocmax._folds"},
+    "linear/test_positive_clusters.py": {"rocmax._folds"},
+    "test_output_files.py": {"rocmax._files"},
+    "test_parameter_docs.py": {"rocmax._docstrings"},
+    "test_rounding.py": {"rocmax._rounding"},
+}
+
+
+def private_imports(path):
+    """Return the private modules, and the private names of public modules, that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "rocmax":
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "rocmax"]
+        else:
+            continue
+        for parts in (name.split(".") for name in names):
+            private = [i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")]
+            found |= {".".join(parts[: private[-1] + 1])} if private else set()
+    return found
+
+
+def test_tests_import_public_names():
+    tests = Path(__file__).parent
+    found = {str(path.relative_to(tests)): private_imports(path) for path in sorted(tests.rglob("*.py"))}
+    others = {path: names - PRIVATE_MODULES_IN_TESTS.get(path, set()) for path, names in found.items()}
+    assert {path: names for path, names in others.items() if names} == {}

@@ -37,9 +37,11 @@ TIGHT = {"max_fpr": 0.2, "loss": "tight", "C": 10.0, "tol": 1e-4}
 
 def shards_on_worker():
     """Return the number of shards in the process of a worker."""
-    from rocmax.dask.cluster import _SHARDS
+    import gc
 
-    return len(_SHARDS)
+    from rocmax.sharded.shard import Shard
+
+    return sum(type(one) is Shard for one in gc.get_objects())
 
 
 def wait_until_released(client):

@@ -135,12 +135,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path, ending):
     block = pd.DataFrame(rng.normal(size=(20_000, 20)).round(6), columns=[f"x{i}" for i in range(20)])
     if ending == "svm":
         dump_svmlight_file(block.to_numpy(), np.arange(20_000) % 2, str(path), zero_based=False)
-        path.write_bytes(path.read_bytes() * 20)
+        path.write_bytes(path.read_bytes() * 10)
     elif ending == "csv":
         text = block.to_csv(index=False).partition("\n")
-        path.write_text(text[0] + "\n" + text[2] * 25)
+        path.write_text(text[0] + "\n" + text[2] * 12)
     else:
-        pd.concat([block] * 40).to_parquet(path, row_group_size=50_000, compression="none")
+        pd.concat([block] * 20).to_parquet(path, row_group_size=50_000, compression="none")
     program = (
         "import resource, sys\nfrom rocmax.data import iter_batches\n"
         "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
@@ -149,9 +149,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path, ending):
     )
     run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
     rows, grown = run.stdout.split()
-    assert int(rows) >= 400_000
-    assert path.stat().st_size > 80e6
-    assert float(grown) < 60
+    assert int(rows) >= 200_000
+    assert path.stat().st_size > 40e6
+    assert float(grown) < 30
 
 
 def test_row_groups_that_were_read_are_let_go(tmp_path):

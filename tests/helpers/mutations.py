@@ -11,6 +11,8 @@ from typing import NamedTuple
 import rocmax
 
 ROOT = Path(rocmax.__file__).parent
+# Smaller numbers are tolerances for rounding errors.
+SMALLEST = 1e-6
 TOKENS = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
@@ -103,6 +105,8 @@ class Module:
             yield self.replaced((row, column), (row, column + len("not " if isinstance(node.op, ast.Not) else "-")), "")
         elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
             value = node.value
+            if 0 < value < SMALLEST:
+                return
             other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 2 * value or 1.0
             yield self.replaced(start(node), end(node), repr(other))
         elif isinstance(node, ast.Call) and (name := ast.unparse(node.func).rpartition(".")[2]) in EXTREMES:

@@ -207,7 +207,8 @@ def test_a_matrix_that_is_no_kernel_is_refused():
 def test_an_unfinished_fit_says_so():
     X, y = problem()
     with pytest.warns(UserWarning, match="ROCSVC: GramNewton did not reach its tolerance"):
-        ROCSVC(C=10.0, tol=1e-12, max_iter=2).fit(X, y)
+        model = ROCSVC(C=10.0, tol=1e-12, max_iter=2).fit(X, y)
+    assert model.n_iter_ == 2
 
 
 @pytest.mark.parametrize("estimator", [ROCSVC(C=0.1), TwoNormSVC()])

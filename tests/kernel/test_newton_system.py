@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from rocmax.kernel import qp
 from rocmax.kernel.maps import Kernel
 from rocmax.kernel.qp import GramNewton, GramSystem, PairNewtonRules, SortedPairs
 
@@ -56,6 +57,17 @@ def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, m
     np.testing.assert_allclose(gram @ found["part"], gram @ found["whole"], atol=1e-9 if steps < 10 else 1e-4)
 
 
+def test_conjugate_gradients_end_at_their_tolerance(monkeypatch):
+    rules = PairNewtonRules(most_eliminated=0, cg_iterations=500, cg_rtol=1e-4)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", rules)
+    gram, slope, moving, right = system(1, strength=3.0)
+    solver = GramSystem(gram)
+    found, scores = solver.solve(on_rows(slope, solver.cover(moving)), right, gram @ right)
+    # The tolerance is for the norm of what is left, in the metric of the Gram matrix.
+    left = right - (found + slope @ scores)
+    assert left @ gram @ left <= 1e-8 * (right @ gram @ right)
+
+
 @pytest.mark.parametrize("most", [0, 1600])
 def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
     monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(most_eliminated=most))
@@ -64,6 +76,28 @@ def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
     rows = solver.cover(moving)
     for found in solver.solve(on_rows(slope, rows), 0 * right, 0 * right):
         np.testing.assert_array_equal(found, np.zeros(120))
+
+
+@pytest.mark.parametrize("ratio", [0.9, 0.5])
+def test_a_step_to_a_smaller_width_solves_the_problem_there_if_the_free_multipliers_stay(ratio, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(cg_rtol=0.0))
+    rng = np.random.default_rng(0)
+    gram = Kernel("rbf", 0.3, 3, 0.0).gram(rng.standard_normal((30, 3)))
+    pairs, C = SortedPairs(np.arange(30) % 3 == 0), 1e-3
+    run = qp._PairNewton(gram, pairs, C)
+
+    def is_solved():
+        return np.allclose(run.beta, C * pairs.soft(run.scores, run.width).rows, rtol=1e-9, atol=1e-12)
+
+    # With so small a C, the multipliers of all pairs are free, and one step solves the problem.
+    run.certify()
+    step, along = run.system.solve(run._slope(), run.target, run.target_scores)
+    run._move(step, along, -float(run.target @ along))
+    run.certify()
+    assert is_solved()
+    assert run._follow(ratio)
+    assert run.width == 4.0 * ratio
+    assert is_solved()
 
 
 def test_following_the_multipliers_needs_few_steps(monkeypatch):

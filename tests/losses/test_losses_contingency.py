@@ -421,3 +421,25 @@ def test_flags(loss, measure):
     assert FreeShift(loss).shift_invariant
     assert FreeShift(loss).bind([1, 0]).convex
     assert loss.bind([1, 0]).convex
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+def test_the_plane_above_the_error_of_f_beta_touches_it(beta):
+    rng = np.random.default_rng(0)
+    loss, m, n = FBeta(beta), 30.0, 70.0
+    t1, t2 = np.sort(rng.uniform(1.0, m, (2, 50)), axis=0)
+    f1, f2 = np.sort(rng.uniform(0.0, n, (2, 50)), axis=0)
+
+    def error(t, f):
+        return 1.0 - loss.measure(t, f, m, n)
+
+    level, along_t, along_f = loss.plane(t1, t2, f1, f2, m, n)
+    np.testing.assert_allclose(level, error(t1, f1))
+    slope = (error(t1, f1 + 1e-6) - error(t1, f1 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(along_f, slope, rtol=1e-5, atol=1e-9)
+    at_end = level + along_t * (t2 - t1) + along_f * (f2 - f1)
+    slope = (error(t2, f1 + 1e-6) - error(t2, f1 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(at_end, error(t2, f1) + np.maximum(slope, along_f) * (f2 - f1), rtol=1e-5)
+    for _ in range(20):
+        t, f = rng.uniform(t1, t2), rng.uniform(f1, f2)
+        assert (level + along_t * (t - t1) + along_f * (f - f1) >= error(t, f) - 1e-12).all()

@@ -158,12 +158,12 @@ def test_coverage_of_bootstrap_intervals(name):
     params, truth = TRUTH[name]
     rng = np.random.default_rng(2)
     covered = []
-    for _ in range(400):
+    for _ in range(250):
         y, scores = draw(rng)
         values = (scores > SHIFT / 2).astype(int) if name == "g_mean" else scores
         low, high = metrics.bootstrap_interval(name, y, values, n_resamples=200, random_state=rng, **params)
         covered.append(low <= truth <= high)
-    assert 0.93 <= np.mean(covered) <= 0.97
+    assert 0.925 <= np.mean(covered) <= 0.975
 
 
 @pytest.mark.slow
@@ -185,12 +185,12 @@ def test_paired_tests_reject_as_often_as_they_say(window):
     limits = dict(zip(("min_fpr", "max_fpr"), window, strict=True))
     rng = np.random.default_rng(4)
     pvalues = {"delong": [], "bootstrap": []}
-    for i in range(1500):
+    for i in range(1000):
         y, first = draw(rng)
         shared = first - SHIFT * y
         second = 0.8 * shared + 0.6 * rng.normal(size=y.size) + SHIFT * y
         pvalues["delong"].append(metrics.delong_test(y, first, second, **limits).pvalue)
-        if i < 250:
+        if i < 150:
             result = metrics.bootstrap_test(
                 "partial_auc", y, first, second, n_resamples=200, random_state=rng, **limits
             )
