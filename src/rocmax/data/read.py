@@ -868,8 +868,8 @@ def parquet_header(source: Source) -> list[str]:
 def parquet_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
-    # A batch spans several row groups if these are smaller; each value takes eight bytes.
-    n_rows = max(1, min(RULES.batch_rows, RULES.block // (8 * max(1, len(columns)))))
+    # A batch of two blocks spans several row groups if these are smaller; each value takes eight bytes.
+    n_rows = max(1, min(RULES.batch_rows, 2 * RULES.block // (8 * max(1, len(columns)))))
     with _open_parquet(source) as file:
         if file.metadata.num_rows == 0:
             raise DataError(f"{source.path} has columns but no rows")
