@@ -50,6 +50,16 @@ kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
     Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
 l1_ratio : float
     The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+loss : {"auto", "convex"}
+    Loss to minimize:
+
+    - "auto": minimizes a soft version of the measure, starting from logistic regression. A penalty on the change of
+      the scores regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and the
+      measure on the training rows is at least that of the starting point. Features are standardized internally, so
+      their scale does not matter.
+    - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, to a certified gap. If the classes
+      overlap strongly, the optimum can be at zero weights.
+
 max_fpr : float
     Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 max_gram_mb : float
@@ -164,7 +174,7 @@ def complete(value: Any) -> None:
         if owner.__module__.startswith("rocmax"):
             _fill(owner)
             for member in vars(owner).values():
-                member = getattr(member, "__func__", member)
+                member = getattr(member, "__func__", getattr(member, "fn", member))  # `fn` with `available_if`
                 if inspect.isfunction(member):
                     _fill(member)
 

@@ -13,8 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import rocmax
-from helpers.tree_models import ENGINES, table, tree_text
-from rocmax.boosted.trees import TreeModel, read_trees
+from helpers.tree_models import ENGINES, table, tree_model
 from rocmax.model_io import FACTS
 from rocmax.tables.onnx import export_file, to_onnx
 
@@ -40,8 +39,7 @@ def boosted(engine, pos_label, categorical, n_models=1, rounds=20, **more):
 
 def with_trees(model, X, y, **params):
     """Replace the trees of a fitted model by those of LightGBM with other parameters."""
-    text = tree_text("lightgbm", X, y, categorical=(), **params)
-    model.models_ = [TreeModel("lightgbm", text, X.shape[1])]
+    model.models_ = [tree_model("lightgbm", X, y, categorical=(), **params)]
     return model
 
 
@@ -113,7 +111,7 @@ def test_thresholds_of_splits_and_tiny_numbers(engine):
     X, y = table(2, 1000, 20)
     labels = np.where(y == 1, "fraud", "ok")
     model = boosted(engine, "fraud", [3], rounds=30).fit(X, labels)
-    trees = read_trees(engine, model.models_[0].text, 4)
+    trees = model.models_[0]
     thresholds = trees.threshold
     chosen = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], (600, 3))
     new = X[:600].copy()

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Index, need
+from rocmax._rounding import DUST
+from rocmax._support import Array, Index, check_floor, check_rate, check_window, need
 from rocmax._validation import check_flag, positive_index
-from rocmax._window import check_floor, check_rate, check_window
 from rocmax.dask.cluster import LabelSet, Tasks, aligned, check_some_rows, checked_labels, checked_weight
 from rocmax.data import DataError
 from rocmax.losses.binned import ScoreGrid, check_bins
-from rocmax.metrics.curve import DUST, distinct_scores
+from rocmax.metrics.curve import distinct_scores
 
 # Scores of partitions on the workers: sorted once, then counted in bins and fetched from them.
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from rocmax._files import check_output, write_file
+from rocmax._rounding import window_end
 from rocmax._support import Array, Listener, listening
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
-from rocmax._window import window_end
 from rocmax.data.store import checksum
-from rocmax.linear.base import ROUGH_SHARE
+from rocmax.linear.base import START_RULES
 from rocmax.linear.refine import STARTS, STEP, TRUST
 from rocmax.losses import Loss
 from rocmax.losses.binned import Bins, ScoreGrid
@@ -412,7 +412,7 @@ class ShardedRefinement:
         return self._data.stage(run)
 
     def _auc(self, strength: float) -> Result:
-        solver = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
+        solver = SmoothedNewton(self._tol, max(1, round(START_RULES.rough_share * self._max_iter)))
         bound = self._data.bind(ROCAUCMeasure().convex_loss())
         return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
 

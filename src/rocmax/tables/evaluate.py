@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
-from rocmax._window import window_end
 from rocmax.data import DataError, Reading
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.scores import METRICS

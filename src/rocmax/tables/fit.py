@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._calibration import fit_calibration
-from rocmax._folds import split_groups
+from rocmax._folds import held_out_split
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
 from rocmax.data import DataError, Reading
@@ -467,12 +466,7 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
         raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
-    if training.groups is None:
-        train, test = train_test_split(
-            np.arange(positive.size), test_size=settings.test_size, stratify=positive, random_state=settings.seed
-        )
-        return train, test
     try:
-        return split_groups(positive, training.groups, settings.test_size, settings.seed)
+        return held_out_split(positive, settings.test_size, settings.seed, training.groups)
     except ValueError as error:
         raise DataError(str(error)) from None

@@ -16,7 +16,7 @@ from rocmax import __version__
 from rocmax._files import same_file, write_file
 from rocmax._support import Array, need
 from rocmax._validation import LARGEST, direction, positive_index
-from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees, read_trees
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, TreeModel
 from rocmax.data.read import MISSING_TEXT, marked_numbers
 from rocmax.features import SplineFeatures
 from rocmax.model_io import load_fitted
@@ -242,20 +242,20 @@ class Boosted(NamedTuple):
         Position of each text column: the codes of its categories.
     codes : dict
         Position of each column of numbers that are categories: the categories in the order of their codes.
-    ensembles : list of Trees
+    ensembles : list of TreeModel
         Trees of each model; the score is the mean of the models.
     """
 
     columns: list[str]
     texts: dict[int, TextValues]
     codes: dict[int, Array]
-    ensembles: list[Trees]
+    ensembles: list[TreeModel]
 
 
 def is_boosted(classifier: Any) -> bool:
     """Return whether a fitted classifier consists of tree models."""
     models = getattr(classifier, "models_", [])
-    return len(models) > 0 and all(hasattr(model, "engine") and hasattr(model, "text") for model in models)
+    return len(models) > 0 and all(isinstance(model, TreeModel) for model in models)
 
 
 def read_boosted(table: Any, classifier: Any) -> Boosted:
@@ -284,10 +284,9 @@ def read_boosted(table: Any, classifier: Any) -> Boosted:
             codes[place] = np.asarray(categories, dtype=np.float64)
         else:
             raise ValueError(f"categories must be text or numbers for export; column {columns[place]!r} has others")
-    ensembles = [read_trees(model.engine, model.text, model.n_features) for model in classifier.models_]
-    for trees in ensembles:
+    for trees in classifier.models_:
         _check_missing(trees, columns)
-    return Boosted(columns, texts, codes, ensembles)
+    return Boosted(columns, texts, codes, classifier.models_)
 
 
 def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
@@ -387,14 +386,14 @@ def _codes(values: Array, categories: NDArray[Any]) -> Array:
     return np.where(same.any(axis=1), np.argmax(same, axis=1), np.nan)
 
 
-def _check_missing(trees: Trees, columns: list[str]) -> None:
+def _check_missing(trees: TreeModel, columns: list[str]) -> None:
     wrong = np.flatnonzero((trees.left >= 0) & (trees.missing == ZERO_IS_MISSING))
     if wrong.size:
         column = columns[trees.feature[wrong[0]]]
         raise ValueError(f"zero must not be a missing value (zero_as_missing) for export; it is in column {column!r}")
 
 
-def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
+def _attributes(build: Graph, ensembles: list[TreeModel]) -> dict[str, Any]:
     """Return the attributes of TreeEnsemble for the sum of all trees."""
     parts = [_nodes(trees) for trees in ensembles]
     n_nodes = np.cumsum([0] + [len(part["mode"]) for part in parts])
@@ -426,7 +425,7 @@ def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
     return found
 
 
-def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
+def _nodes(trees: TreeModel) -> dict[str, NDArray[Any]]:
     """Return splits and leaves, numbered separately, as TreeEnsemble has them."""
     is_leaf = trees.left < 0
     # TreeEnsemble requires a split in each tree: a tree of one leaf gets one with the leaf on both sides.
@@ -455,10 +454,10 @@ def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
     }
 
 
-def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
+def _missing_true(trees: TreeModel, split: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether missing values go to the side on which the comparison is true."""
     as_zero = trees.missing[split] == NAN_IS_ZERO
-    found = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
+    found: NDArray[np.bool_] = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
     # LightGBM sends missing values to the right in splits by category.
     found[(trees.comparison[split] == IN_SET) & (not trees.single)] = False
     return found

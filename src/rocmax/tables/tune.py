@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from inspect import Parameter
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
 
+from rocmax._folds import FOLD_RULES, close_to_best, folds, most_folds, search_folds, standard_error
 from rocmax._support import Array, CountedScorer, hushed, need, part, stage
 from rocmax._validation import class_scores, positive_index
 from rocmax.boosted.classifier import BoostedClassifier
@@ -356,8 +356,7 @@ def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[s
     names, out = list(scores), set()
     for simple, flexible in combinations(names, 2):
         lead = scores[flexible] - scores[simple]
-        error = _standard_error(lead)
-        if error is None or abs(lead.mean()) <= CLEAR * error:
+        if lead.size < 2 or abs(lead.mean()) <= CLEAR * standard_error(lead):
             continue
         if lead.mean() > 0:
             out.add(simple)
@@ -401,20 +400,20 @@ def family_table(
     """
     by_family = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
     best = max(by_family, key=lambda name: by_family[name].mean())
+    by_fold = np.column_stack(list(by_family.values()))
+    chosen = list(by_family)[0 if len(by_fold) == 1 else close_to_best(by_fold, errors)[0]]
     table: list[dict[str, Any]] = []
     for name, values in by_family.items():
         gap = by_family[best] - values
-        error = _standard_error(gap)
-        close = error is None or bool(gap.mean() <= errors * error)
         table.append(
             {
                 "family": name,
                 "mean": float(values.mean()),
-                "standard_error": _standard_error(values),
+                "standard_error": _error(values),
                 "difference": 0.0 if name == best else float(-gap.mean()),
-                "difference_error": error,
+                "difference_error": _error(gap),
                 "seconds": round(seconds[name], 3),
-                "chosen": close and not any(row["chosen"] for row in table),
+                "chosen": name == chosen,
             }
         )
     return table
@@ -434,8 +433,8 @@ def family_rows(found: dict[str, Any]) -> str:
     return f"in cross-validation on {found['rows']:,} training rows, in {size}"
 
 
-def _standard_error(values: NDArray[np.float64]) -> float | None:
-    return None if values.size < 2 else float(values.std(ddof=1)) / math.sqrt(values.size)
+def _error(values: Array) -> float | None:
+    return None if values.size < 2 else float(standard_error(values))
 
 
 # Tuning of a model by cross-validation on its training rows, in bounded time for large tables.
@@ -444,10 +443,6 @@ def _standard_error(values: NDArray[np.float64]) -> float | None:
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
 
-# Up to these numbers of rows, 5-fold cross-validation is run twice, or once; above, it has three folds.
-FEW_ROWS, MANY_ROWS = 5_000, 20_000
-# Above this number of rows, boosted trees are tuned on one split.
-MOST_ROWS_IN_FOLDS = 30_000
 # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
 MAX_ROWS, MAX_IN_WINDOW = 20_000, 300
 # The same for the first rows on which families are compared. Each part has four times as many as the one before, so
@@ -672,14 +667,13 @@ def tuning_splits(
     rows of a class, or more than the number of rows that gives `MAX_IN_WINDOW` negatives in the FPR range, or positives
     above the required TPR, if that is larger. Folds without both classes are removed, so the list may be empty.
     """
-    rarest = int(min(positive.sum(), (~positive).sum()))
-    n_folds = min(5 if positive.size <= MANY_ROWS else 3, rarest)
-    if n_folds < 2:
+    if most_folds(positive, groups) < 2:
         return []
+    n_folds = FOLD_RULES.n_folds(positive.size)
     most = max(MAX_ROWS, round(MAX_IN_WINDOW / min(window[1] - window[0], 1 - min_tpr)))
     rng, found = np.random.default_rng(seed), []
-    for repeat in range(2 if positive.size <= FEW_ROWS else 1):
-        for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
+    for repeat in range(2 if positive.size <= FOLD_RULES.twice else 1):
+        for train, test in folds(positive, n_folds, (seed + repeat) % 2**32, groups):
             kept = _at_most(most, train, positive, rng)
             if 0 < positive[kept].sum() < kept.size and 0 < positive[test].sum() < test.size:
                 found.append((kept, test))
@@ -689,16 +683,12 @@ def tuning_splits(
 def boosted_splits(positive: NDArray[np.bool_], groups: NDArray[Any] | None, seed: int) -> list[Split]:
     """Return the folds in which boosted trees are tuned, with all rows; groups are not split between folds.
 
-    There are five folds for few rows and three for many, as by default in :class:`rocmax.BoostedClassifier`; for more
-    than `MOST_ROWS_IN_FOLDS`, there is one held-out quarter.
+    They are those of :class:`rocmax.BoostedClassifier` by default.
     """
-    n_rows, rarest = positive.size, int(min(positive.sum(), (~positive).sum()))
-    n_folds = 4 if n_rows > MOST_ROWS_IN_FOLDS else 3 if n_rows > MANY_ROWS else 5
-    if rarest < 2:
+    if most_folds(positive, groups) < 2:
         return []
-    found = _folds(positive, groups, min(n_folds, rarest), seed)
-    kept = [split for split in found if all(0 < positive[part].sum() < part.size for part in split)]
-    return kept[:1] if n_rows > MOST_ROWS_IN_FOLDS else kept
+    found = search_folds(positive, seed, groups)
+    return [split for split in found if all(0 < positive[part].sum() < part.size for part in split)]
 
 
 def compared_parts(
@@ -727,15 +717,6 @@ def _at_most(most: int, rows: Rows, positive: NDArray[np.bool_], rng: np.random.
     parts = [rows[positive[rows] == side] for side in (True, False)]
     kept = [rng.choice(part, most, replace=False) if part.size > most else part for part in parts]
     return np.sort(np.concatenate(kept))
-
-
-def _folds(positive: NDArray[np.bool_], groups: NDArray[Any] | None, n_folds: int, seed: int) -> list[Split]:
-    if groups is None:
-        return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(positive, positive))
-    n_folds = min(n_folds, np.unique(groups).size)
-    if n_folds < 2:
-        return []
-    return list(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(positive, positive, groups))
 
 
 def fit_tuned(
