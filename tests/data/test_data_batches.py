@@ -24,7 +24,7 @@ N_ROWS = 2500
 @pytest.fixture(params=["csv", "csv.gz", "parquet", "svm", "svm.bz2"])
 def file(request, tmp_path_factory, monkeypatch):
     """A file whose first feature is the number of the row, read in small blocks."""
-    monkeypatch.setattr(readers, "RULES", replace(readers.RULES, block=4096, batch_rows=300))
+    monkeypatch.setattr(readers, "RULES", replace(readers.RULES, block=4096))
     path = tmp_path_factory.mktemp("batches") / f"rows.{request.param}"
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"row": np.arange(N_ROWS) + 1.0, "x": rng.normal(size=N_ROWS).round(3)})

@@ -24,7 +24,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from rocmax._support import need
-from rocmax._validation import canonical_csr, check_number
+from rocmax._validation import canonical_csr, check_number, missing_values
 from rocmax.data import DataError
 from rocmax.data.store import MemoryRows, check_weights, checksum
 from rocmax.sharded.shard import Partition, Recipe, Shard
@@ -32,21 +32,14 @@ from rocmax.sharded.shard import Partition, Recipe, Shard
 
 @dataclass(frozen=True)
 class ClusterRules:
-    """Waiting times on a cluster in seconds, and other numbers, each with its meaning."""
+    """Numbers of calls to a cluster, each with its meaning."""
 
-    # Between two checks whether the workers of a pending call are still there.
+    # Seconds between two checks whether the workers of a pending call are still there, and for idle workers.
     check: float = 1.0
-    # For an answer of the scheduler, and for the nanny of a frozen worker to end it.
-    patience: float = 30.0
+    # Seconds that the nanny of a frozen worker has to end it; the scheduler has three times as long to answer.
     end: float = 10.0
-    # Without a heartbeat, after which a worker is considered lost, and the addition for each worker: the more workers
-    # there are, the longer is the interval between heartbeats.
-    shortest_silence: float = 10.0
-    silence_per_worker: float = 0.05
-    # Between two checks for idle workers, and between looks at partitions that are being loaded, at first and at last.
-    rebalance: float = 1.0
-    first_look: float = 0.005
-    last_look: float = 0.2
+    # Intervals between heartbeats, 0.5 s in small clusters, without one of which a worker is considered lost.
+    silent_heartbeats: int = 20
     # Results that one task combines, so that the driver receives one.
     fan_in: int = 16
     # Times that a request is repeated because of lost workers.
@@ -142,7 +135,8 @@ class Cluster:
         if not self._heartbeats.due():
             return
         workers = self._scheduler("identity", n_workers=-1)["workers"]
-        limit = max(self.timeout, RULES.shortest_silence + RULES.silence_per_worker * len(workers))
+        interval = need("distributed").scheduler.heartbeat_interval(len(workers))
+        limit = max(self.timeout, RULES.silent_heartbeats * interval)
         frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
         if not frozen:
             return
@@ -202,7 +196,7 @@ class Cluster:
         if method is None:
             raise self._no_scheduler()
         try:
-            return self.client.sync(method, callback_timeout=RULES.patience, **arguments)
+            return self.client.sync(method, callback_timeout=max(self.timeout, 3 * RULES.end), **arguments)
         except OSError as error:
             raise self._no_scheduler() from error
 
@@ -287,7 +281,7 @@ def raise_error(number: int, future: Any) -> None:
 class Tasks:
     """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time."""
 
-    def __init__(self, timeout: float, client: Any = None) -> None:
+    def __init__(self, timeout: float = 60.0, client: Any = None) -> None:
         check_number("timeout", timeout, above=0.0)
         client = _current_client() if client is None else client
         self._cluster = None if client is None else Cluster(client, timeout)
@@ -456,7 +450,7 @@ def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise DataError(f"partition {number}: {name} must have one label for each of {n_rows} rows; got {labels.shape}")
-    missing = int(y.isna().sum()) if hasattr(y, "isna") else _count_missing(labels)
+    missing = int(missing_values(labels).sum())
     if missing:
         raise DataError(f"partition {number}: {name} must have a label in each row; got {missing} missing")
     kinds = _kinds(labels)
@@ -517,12 +511,6 @@ def _kinds(labels: NDArray[Any]) -> list[str]:
             for kind in types
         }
     )
-
-
-def _count_missing(labels: NDArray[Any]) -> int:
-    if labels.dtype.kind == "O":
-        return sum(label is None or label != label for label in labels.tolist())
-    return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
 
 
 def _frame(number: int, frame: Any) -> NDArray[Any]:
@@ -595,8 +583,6 @@ class Missing(NamedTuple):
     """Answer if the worker does not have a partition."""
 
 
-# One thread for all requests: a shard is not safe to be used by several, and the event loop stays free for heartbeats.
-_THREAD = ThreadPoolExecutor(1, "rocmax")
 # By worker, as a process can have several, and name.
 _SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
@@ -607,7 +593,7 @@ async def call(function: Callable[..., Any], keys: Sequence[str], args: tuple[An
         loaded = [dask_worker.data[key] for key in keys]
     except KeyError:
         return Missing()
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, _caught, function, dask_worker.id, loaded, *args)
+    return await asyncio.get_running_loop().run_in_executor(_thread(), _caught, function, dask_worker.id, loaded, *args)
 
 
 def _caught(function: Callable[..., Any], *args: Any) -> Any:
@@ -618,6 +604,12 @@ def _caught(function: Callable[..., Any], *args: Any) -> Any:
     except Exception as error:
         # The frames of the traceback, which does not reach the driver, would keep the rows in memory.
         return Failure(error.with_traceback(None))
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """Return one thread for all requests: shards are not safe for several, and the event loop stays free."""
+    return ThreadPoolExecutor(1, "rocmax")
 
 
 @cache
@@ -798,7 +790,7 @@ class DaskShards:
         """Wait until partitions are loaded; return their workers."""
         waiting, found = set(numbers), dict[int, str]()
         patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
-        pause = RULES.first_look
+        pause = RULES.check / 200
         while True:
             keys = {self._futures[number].key: number for number in waiting}
             found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
@@ -813,14 +805,14 @@ class DaskShards:
             self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])
             patience.check(self._cluster.working())
             time.sleep(pause)
-            pause = min(2 * pause, RULES.last_look)
+            pause = min(2 * pause, RULES.check / 5)
 
     def _rebalance(self) -> None:
         """Move partitions from workers that have many to workers that have few, if the set of workers has changed."""
         now = time.monotonic()
         if now < self._next_check:
             return
-        self._next_check = now + RULES.rebalance
+        self._next_check = now + RULES.check
         listed = self._cluster.listed()
         held: dict[str, list[int]] = {worker: [] for worker in listed}
         for placed in self._shards.values():

@@ -26,7 +26,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from rocmax._files import beyond_limit, unpack_limit
+from rocmax._files import LEAST_LIMIT, beyond_limit, unpack_limit
 from rocmax._support import Message, Parameter, ParameterError, holding, need
 
 # Errors about files that cannot be used.
@@ -78,17 +78,14 @@ def _listed(names: Sequence[str]) -> str:
 class ReaderRules:
     """Numbers of the readers, each with its reason."""
 
-    # Bytes of a text or svmlight file, and about those of a batch of a parquet file, that are in memory at a time, and
-    # in which detection looks: large enough for wide rows and small compared to memory. A row must fit into a block.
+    # Bytes of a text or svmlight file, and about those of half a batch of a parquet file, that are in memory at a time,
+    # and in which detection looks: large enough for wide rows, small compared to memory. A row must fit into a block.
     block: int = 1 << 22
     field_bytes: int = 32
     # A header of 100,000 names of ordinary length takes a tenth of this.
     header_bytes: int = 1 << 24
     # Rows that a person would look at for the delimiter.
     sample_rows: int = 100
-    batch_rows: int = 1 << 16
-    # Longest line of an svmlight file.
-    line_bytes: int = 1 << 28
 
 
 RULES = ReaderRules()
@@ -849,9 +846,14 @@ def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
 
 def frame_chunks(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
     """Yield Arrow tables of a limited number of rows."""
-    table = frame_table(source, columns)
-    for start in range(0, table.num_rows, RULES.batch_rows):
-        yield table.slice(start, RULES.batch_rows)
+    table, n_rows = frame_table(source, columns), _batch_rows(columns)
+    for start in range(0, table.num_rows, n_rows):
+        yield table.slice(start, n_rows)
+
+
+def _batch_rows(columns: Sequence[str]) -> int:
+    """Return the rows of two blocks if each value takes eight bytes."""
+    return max(1, 2 * RULES.block // (8 * max(1, len(columns))))
 
 
 # Parquet files, read with pyarrow.
@@ -868,13 +870,11 @@ def parquet_header(source: Source) -> list[str]:
 def parquet_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
-    # A batch of two blocks spans several row groups if these are smaller; each value takes eight bytes.
-    n_rows = max(1, min(RULES.batch_rows, 2 * RULES.block // (8 * max(1, len(columns)))))
     with _open_parquet(source) as file:
         if file.metadata.num_rows == 0:
             raise DataError(f"{source.path} has columns but no rows")
         try:
-            for batch in file.iter_batches(n_rows, columns=list(columns)):
+            for batch in file.iter_batches(_batch_rows(columns), columns=list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
         except (OSError, pa.ArrowException) as error:
@@ -1077,9 +1077,9 @@ def _parsed_svmlight(source: Source, n_features: int | None) -> Iterator[tuple[A
     rows = 0
     with source.open() as stream:
         while block := stream.read(RULES.block):
-            rest = stream.readline(RULES.line_bytes)
-            if len(rest) == RULES.line_bytes:
-                raise DataError(f"{source.path} has a line longer than the limit of {RULES.line_bytes:,} bytes")
+            rest = stream.readline(LEAST_LIMIT)
+            if len(rest) == LEAST_LIMIT:
+                raise DataError(f"{source.path} has a line longer than the limit of {LEAST_LIMIT:,} bytes")
             X, y = _parse(source, io.BytesIO(block + rest), n_features)
             if y.size:
                 rows += y.size

@@ -37,9 +37,6 @@ class StoreRules:
     share: int = 4
     # Rows whose labels or weights are processed at a time.
     block: int = 1 << 20
-    # Words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
-    sum_height: int = 128
-    sum_width: int = 251
 
 
 RULES = StoreRules()
@@ -200,10 +197,11 @@ def checksum(*arrays: NDArray[Any] | None) -> int:
 
 def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
     """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
-    size = values.size - values.size % (8 * RULES.sum_width)
-    words = values[:size].view(np.uint64).reshape(-1, RULES.sum_width)
-    for start in range(0, len(words), RULES.sum_height):
-        total = zlib.crc32(words[start : start + RULES.sum_height].sum(axis=0), total)
+    width = 251  # a prime: two rows that are exchanged change the sums
+    size = values.size - values.size % (8 * width)
+    words = values[:size].view(np.uint64).reshape(-1, width)
+    for start in range(0, len(words), 128):
+        total = zlib.crc32(words[start : start + 128].sum(axis=0), total)
     return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
 
 
