@@ -115,7 +115,7 @@ def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer > 0; got 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer"),
         ({"buffer_size": True}, "buffer_size must be an integer"),
         ({"batch_size": 100, "buffer_size": 50}, "buffer_size must be at least batch_size, 100; got 50"),

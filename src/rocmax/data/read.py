@@ -28,6 +28,7 @@ from sklearn.datasets import load_svmlight_file
 
 from rocmax._files import LEAST_LIMIT, beyond_limit, unpack_limit
 from rocmax._support import Message, Parameter, ParameterError, holding, need
+from rocmax._validation import check_number
 
 # Errors about files that cannot be used.
 
@@ -198,16 +199,17 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 class Source(NamedTuple):
-    """Existing file, with the format and the compression that its name indicates."""
+    """Existing file, with the format and the compression that its name indicates; or a data frame."""
 
     path: Path
-    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight"]
-    compression: str | None
+    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight", "frame"]
+    compression: str | None = None
     limit: int | None = None
     n_columns: int = 0
     reading: Reading = Reading()
     # The file to open if the path is only the name of its content, such as "standard input".
     content: Path | None = None
+    frame: Any = None
 
     @property
     def file(self) -> Path:
@@ -220,7 +222,8 @@ class Source(NamedTuple):
 
     def limited(self) -> Source:
         """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
-        limit = unpack_limit(self.file.stat().st_size, self.reading.max_bytes)
+        size = 0 if self.compression is None else self.file.stat().st_size
+        limit = unpack_limit(size, self.reading.max_bytes)
         return self if self.compression is None else self._replace(limit=limit)
 
     @contextmanager
@@ -393,49 +396,42 @@ class Table(NamedTuple):
     y: NDArray[Any] | None
 
 
-def as_table(source: Any, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
+def as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features, of the types of this module, and labels."""
     pa, labels = arrow(), None
+    import pandas as pd
+    import pyarrow.compute as pc
+
     try:
         if target is not None:
+            column, table = table[target], table.drop_columns([target])
+            if is_text(column.type):
+                column = trimmed(column, source.reading, source.format)
             if source.reading.skip_unlabelled:
-                table = table.filter(_labelled_rows(table[target], source))
-            labels = _labels(source, table[target], target)
-            table = table.drop_columns([target])
+                labeled_rows = pc.invert(pc.is_null(column, nan_is_null=True))
+                column, table = column.filter(labeled_rows), table.filter(labeled_rows)
+            labels = _labels(source, column, target)
         columns = zip(table.column_names, table.columns, strict=True)
         plain = [_plain(source, column, name, types.get(name)) for name, column in columns]
         frame = pa.table(plain, names=table.column_names).to_pandas()
     except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
         raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
-    import pandas as pd
-
     for name in (name for name, kind in types.items() if kind == "raw" and name in frame.columns):
         # Keeps the values, such as integers with missing ones.
         frame[name] = pd.Series(pd.arrays.ArrowExtensionArray(table[name]))
     return Table(frame, labels)
 
 
-def _labelled_rows(column: Any, source: Any) -> Any:
-    import pyarrow.compute as pc
-
-    if is_text(column.type):
-        column = trimmed(column, source.reading, source.format)
-    return pc.invert(pc.is_null(column, nan_is_null=True))
-
-
-def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
-    if is_text(column.type):
-        column = trimmed(column, source.reading, source.format)
-    labels = column.to_pandas().to_numpy()
+def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
+    labels: NDArray[Any] = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
         found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
         raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
-    result: NDArray[Any] = labels
-    return result
+    return labels
 
 
-def labeled(source: Any, X: Any, y: NDArray[Any]) -> Table:
+def labeled(source: Source, X: Any, y: NDArray[Any]) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
     if lacking.any() and not source.reading.skip_unlabelled:
@@ -444,7 +440,7 @@ def labeled(source: Any, X: Any, y: NDArray[Any]) -> Table:
     return Table(X[~lacking], y[~lacking]) if lacking.any() else Table(X, y)
 
 
-def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
+def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
     """Cast a column to float64 or string; dates, and columns declared as raw, are not changed."""
     pa = arrow()
     if pa.types.is_dictionary(column.type):
@@ -468,7 +464,7 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
         raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
 
 
-def _parsed(source: Any, column: Any, name: str) -> Any:
+def _parsed(source: Source, column: Any, name: str) -> Any:
     """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
     import pyarrow.compute as pc
 
@@ -797,15 +793,6 @@ def _separator(source: Source) -> str:
 # Data frames in memory, converted through Arrow, so that they give the same types as files.
 
 
-class FrameSource(NamedTuple):
-    """Data frame; ``path`` is its name in messages."""
-
-    frame: Any
-    path: str = "the table"
-    format: str = "frame"
-    reading: Reading = Reading()
-
-
 def is_frame(value: Any) -> bool:
     """Return whether a value is a pandas, polars or pyarrow table, that is, whether it exports to Arrow."""
     # Early versions of polars 1 have to_arrow only.
@@ -813,7 +800,7 @@ def is_frame(value: Any) -> bool:
     return exports and hasattr(value, "columns")
 
 
-def frame_header(source: FrameSource) -> list[str]:
+def frame_header(source: Source) -> list[str]:
     """Return the column names."""
     names = list(getattr(source.frame, "column_names", source.frame.columns))
     strange = [name for name in names if not isinstance(name, str)]
@@ -825,7 +812,7 @@ def frame_header(source: FrameSource) -> list[str]:
     return names
 
 
-def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
+def frame_table(source: Source, columns: Sequence[str]) -> Any:
     """Return the given columns as an Arrow table."""
     pa, names = arrow(), list(columns)
     frame = source.frame
@@ -844,7 +831,7 @@ def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
     return table
 
 
-def frame_chunks(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
+def frame_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield Arrow tables of a limited number of rows."""
     table, n_rows = frame_table(source, columns), _batch_rows(columns)
     for start in range(0, table.num_rows, n_rows):
@@ -1117,17 +1104,14 @@ def _explained(source: Source, error: Exception, n_features: int | None) -> Data
 # Conversion of chunks of any size to batches of one size, in order or shuffled within a buffer.
 
 
-Chunk = tuple[Any, NDArray[Any] | None]
-
-
 def rebatch(
-    chunks: Iterable[Chunk], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
-) -> Iterator[Chunk]:
+    chunks: Iterable[Table], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
+) -> Iterator[Table]:
     """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
 
     Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
     """
-    pool: list[Chunk] = []
+    pool: list[Table] = []
     held, enough = 0, max(batch_size, buffer_size or 0)
     for chunk in chunks:
         start, n_rows = 0, chunk[0].shape[0]
@@ -1144,31 +1128,31 @@ def rebatch(
         yield from _split(_permuted(_joined_pool(pool), rng), held, batch_size)
 
 
-def _split(chunk: Chunk, n_rows: int, size: int) -> Iterator[Chunk]:
+def _split(chunk: Table, n_rows: int, size: int) -> Iterator[Table]:
     for start in range(0, n_rows, size):
         yield _pool_rows(chunk, slice(start, min(start + size, n_rows)))
 
 
-def _permuted(chunk: Chunk, rng: np.random.Generator | None) -> Chunk:
+def _permuted(chunk: Table, rng: np.random.Generator | None) -> Table:
     return chunk if rng is None else _pool_rows(chunk, rng.permutation(chunk[0].shape[0]))
 
 
-def _pool_rows(chunk: Chunk, index: Any) -> Chunk:
+def _pool_rows(chunk: Table, index: Any) -> Table:
     X, y = chunk
     rows = X[index] if scipy.sparse.issparse(X) else X.iloc[index].reset_index(drop=True)
-    return rows, None if y is None else y[index]
+    return Table(rows, None if y is None else y[index])
 
 
-def _joined_pool(pool: list[Chunk]) -> Chunk:
+def _joined_pool(pool: list[Table]) -> Table:
     if len(pool) == 1:
         return pool[0]
     matrices = [X for X, _ in pool]
     labels = None if pool[0][1] is None else np.concatenate([y for _, y in pool if y is not None])
     if scipy.sparse.issparse(matrices[0]):
-        return scipy.sparse.vstack(matrices, format="csr"), labels
+        return Table(scipy.sparse.vstack(matrices, format="csr"), labels)
     import pandas as pd
 
-    return pd.concat(matrices, ignore_index=True), labels
+    return Table(pd.concat(matrices, ignore_index=True), labels)
 
 
 # Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once.
@@ -1219,7 +1203,7 @@ class TableSource:
         reading, likely = checked_reading(reading or Reading()), checked_reading(likely or Reading())
         self.n_skipped = 0
         self._spool = Spool(table) if hasattr(table, "read") else None
-        self._sources: list[Any] = _sources(table, reading, self._spool)
+        self._sources: list[Source] = _sources(table, reading, self._spool)
         self._sheets: list[SheetCopy] = []
         for i, source in enumerate(self._sources):
             if source.format == "xlsx":
@@ -1235,8 +1219,7 @@ class TableSource:
         for i, source in enumerate(self._sources):
             if i:
                 _check_same(self._sources[0], self.columns, source)
-            if isinstance(source, Source):
-                self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+            self._sources[i] = source._replace(n_columns=len(self.columns or ()))
         self.name = str(self._sources[0].path)
         if len(self._sources) > 1:
             self.name += f" and {len(self._sources) - 1} more"
@@ -1260,7 +1243,7 @@ class TableSource:
         Table
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
-        sources = [source.limited() if isinstance(source, Source) else source for source in self._sources]
+        sources = [source.limited() for source in self._sources]
         if sources[0].format == "svmlight":
             _no_names(sources[0], target, columns)
             if len(sources) > 1:
@@ -1312,7 +1295,7 @@ class TableSource:
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
         _check_sizes(batch_size, buffer_size)
-        source: Any = self._sources[0]
+        source = self._sources[0]
         if source.format == "svmlight":
             _no_names(source, target, columns)
             pairs = (pair for one in self._sources for pair in svmlight_chunks(one, n_features))
@@ -1322,7 +1305,7 @@ class TableSource:
             tables = (table for one in self._sources for table in _chunks(one, names, declared))
             chunks = (as_table(source, table, target, types or {}) for table in tables)
         rng = None if buffer_size is None else np.random.default_rng(random_state)
-        return (Table(*batch) for batch in rebatch(chunks, batch_size, buffer_size, rng))
+        return rebatch(chunks, batch_size, buffer_size, rng)
 
     def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
         """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
@@ -1401,28 +1384,25 @@ class TableSource:
 
 
 def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
-    for name, value in (
-        ("batch_size", batch_size),
-        ("buffer_size", batch_size if buffer_size is None else buffer_size),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
-    if buffer_size is not None and buffer_size < batch_size:
-        raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
+    check_number("batch_size", batch_size, above=0, integer=True)
+    if buffer_size is not None:
+        check_number("buffer_size", buffer_size, above=0, integer=True)
+        if buffer_size < batch_size:
+            raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
 
 
-def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
+def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:
     if target is not None or columns is not None:
         raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
-def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Any]:
+def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Source]:
     """Return the files or the data frame of a table."""
     if spool is not None:
-        return [Source(Path(spool.name), "csv", None, reading=reading, content=spool.path)]
+        return [Source(Path(spool.name), "csv", reading=reading, content=spool.path)]
     if is_frame(table):
         arrow()
-        return [FrameSource(table, reading=reading)]
+        return [Source(Path("the table"), "frame", reading=reading, frame=table)]
     several = isinstance(table, list | tuple)
     paths = list(table) if several else [table]
     if not paths or not all(isinstance(path, str | Path) for path in paths):
@@ -1431,7 +1411,7 @@ def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Any]:
     return [source._replace(reading=reading) for path in paths for source in find_sources(path)]
 
 
-def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> list[str]:
+def _detection_notes(sources: list[Source], reading: Reading, likely: Reading) -> list[str]:
     """Return a note about each kind of file whose delimiter or encoding was detected and is not the expected one."""
     notes: dict[tuple[str, ...], str] = {}
     for source in sources:
@@ -1442,7 +1422,7 @@ def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> l
         if reading.delimiter is None and source.reading.delimiter != usual:
             found["delimiter"] = repr(source.reading.delimiter)
         if reading.encoding is None and source.reading.encoding != (likely.encoding or UTF8):
-            found["encoding"] = source.reading.encoding
+            found["encoding"] = str(source.reading.encoding)
         if found:
             text = " and ".join(f"the {name} {value}" for name, value in found.items())
             others = (part for name in found for part in (" or ", Parameter(name, ...)))
@@ -1451,15 +1431,15 @@ def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> l
     return list(notes.values())
 
 
-def _header(source: Any) -> list[str] | None:
-    if isinstance(source, FrameSource):
+def _header(source: Source) -> list[str] | None:
+    if source.format == "frame":
         return frame_header(source)
     if source.format == "parquet":
         return parquet_header(source)
     return None if source.format == "svmlight" else csv_header(source)
 
 
-def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
+def _check_same(first: Source, columns: list[str] | None, source: Source) -> None:
     """Raise DataError if another file of the same table has other columns."""
     names = _header(source)
     if (names is None) != (columns is None):
@@ -1470,7 +1450,7 @@ def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
         raise DataError(f"{source.path} must have the columns of {first.path}; got {other}")
 
 
-def _joined(sources: list[Any], names: list[str], declared: dict[str, Any]) -> Any:
+def _joined(sources: list[Source], names: list[str], declared: dict[str, Any]) -> Any:
     """Return the rows of all files as one Arrow table; a column that is text in one file is text in all."""
     tables = [_whole(source, names, declared) for source in sources]
     if len(tables) == 1:
@@ -1495,8 +1475,8 @@ def _joined(sources: list[Any], names: list[str], declared: dict[str, Any]) -> A
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _whole(source: Any, names: list[str], declared: dict[str, Any]) -> Any:
-    if isinstance(source, FrameSource):
+def _whole(source: Source, names: list[str], declared: dict[str, Any]) -> Any:
+    if source.format == "frame":
         return frame_table(source, names)
     if source.format == "parquet":
         check_parquet_size(source, names)
@@ -1504,8 +1484,8 @@ def _whole(source: Any, names: list[str], declared: dict[str, Any]) -> Any:
     return csv_table(source, names, declared)
 
 
-def _chunks(source: Any, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
-    if isinstance(source, FrameSource):
+def _chunks(source: Source, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+    if source.format == "frame":
         return frame_chunks(source, names)
     if source.format == "parquet":
         return parquet_chunks(source, names)
