@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -906,14 +906,24 @@ class SheetCopy:
             "w", suffix=".csv", encoding="utf-8", newline=""
         )
         self.path = Path(self._copy.name)
-        with ExitStack() as stack:
-            book = stack.enter_context(_workbook(openpyxl, source, data_only=True))
-            self.sheet = _chosen(source, book, source.reading.sheet, likely)
-            rows = _sheet_rows(source, book[self.sheet])
-            if has_formulas:
-                other = stack.enter_context(_workbook(openpyxl, source, data_only=False))
-                rows = _checked_rows(source, rows, _sheet_rows(source, other[self.sheet]))
-            self._write(source, rows, source.reading.decimal or ".")
+        try:
+            with ExitStack() as stack:
+
+                def opened(data_only: bool) -> Any:
+                    book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
+                    return stack.enter_context(closing(book))
+
+                book = opened(True)
+                self.sheet = _chosen(source, book, source.reading.sheet, likely)
+                rows = _sheet_rows(book[self.sheet])
+                if has_formulas:
+                    rows = _checked_rows(source, rows, _sheet_rows(opened(False)[self.sheet]))
+                self._write(source, rows, source.reading.decimal or ".")
+        except DataError:
+            raise
+        except Exception as error:  # openpyxl raises errors of all kinds for damaged files
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
         self._copy.flush()
 
     def _write(self, source: Source, rows: Iterator[Any], decimal: str) -> None:
@@ -953,18 +963,6 @@ def _check(source: Source) -> bool:
         raise source.broken(error) from error
 
 
-@contextmanager
-def _workbook(openpyxl: Any, source: Source, data_only: bool) -> Iterator[Any]:
-    try:
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
-    except Exception as error:  # openpyxl raises errors of all kinds for damaged files
-        raise _damaged(source, error) from error
-    try:
-        yield book
-    finally:
-        book.close()
-
-
 def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) -> str:
     """Return the name of the sheet to read."""
     present = [each.title for each in book.worksheets]
@@ -975,7 +973,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
         return sheet
     if likely in present:
         return str(likely)
-    filled = [each.title for each in book.worksheets if each.sheet_state == "visible" and _has_values(source, each)]
+    filled = [
+        each.title
+        for each in book.worksheets
+        if each.sheet_state == "visible" and any(cell.value is not None for row in _sheet_rows(each) for cell in row)
+    ]
     if not filled:
         raise DataError(f"{source.path} is empty: none of its sheets has values")
     if len(filled) > 1:
@@ -985,26 +987,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
     return str(filled[0])
 
 
-def _has_values(source: Source, sheet: Any) -> bool:
-    return any(cell.value is not None for row in _sheet_rows(source, sheet) for cell in row)
-
-
-def _sheet_rows(source: Source, sheet: Any) -> Iterator[Any]:
-    """Yield the cells of each row."""
+def _sheet_rows(sheet: Any) -> Iterator[Any]:
+    """Return the cells of each row."""
     sheet.reset_dimensions()  # those that a file states may be wrong
-    rows = sheet.iter_rows()
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _damaged(source, error) from error
-        yield row
-
-
-def _damaged(source: Source, error: Exception) -> DataError:
-    return DataError(f"{source.path} is not an Excel workbook, or is damaged ({type(error).__name__}: {error})")
+    rows: Iterator[Any] = sheet.iter_rows()
+    return rows
 
 
 def _checked_rows(source: Source, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
