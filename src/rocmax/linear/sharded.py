@@ -562,8 +562,7 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
         seen = np.zeros(classes.size, dtype=bool)
         for start in range(0, codes.size, BLOCK):
             rows = slice(start, start + BLOCK)
-            used = (weight[rows] if isinstance(weight, np.ndarray) else weight.read(rows.start, rows.stop)) > 0
-            seen |= np.bincount(codes[rows], used, classes.size) > 0
+            seen |= np.bincount(codes[rows], weight[rows] > 0, classes.size) > 0
         present = np.flatnonzero(seen)
         if not present.size:
             raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")
