@@ -579,20 +579,19 @@ class Failure(NamedTuple):
     error: Exception
 
 
-class Missing(NamedTuple):
-    """Answer if the worker does not have a partition."""
-
-
 # By worker, as a process can have several, and name.
 _SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
 
 async def call(function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any) -> Any:
-    """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments."""
+    """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments.
+
+    The answer is None if the worker does not have one of the partitions.
+    """
     try:
         loaded = [dask_worker.data[key] for key in keys]
     except KeyError:
-        return Missing()
+        return None
     return await asyncio.get_running_loop().run_in_executor(_thread(), _caught, function, dask_worker.id, loaded, *args)
 
 
@@ -629,8 +628,8 @@ def _facts(worker: str, loaded: list[LoadedPartition]) -> list[PartitionFacts]:
 
 def _make_shard(
     worker: str, loaded: list[LoadedPartition], name: str, positive: Any, starts: dict[int, int], sums: dict[int, int]
-) -> None:
-    """Make a shard of partitions, which replaces other shards of these.
+) -> str:
+    """Make a shard of partitions, which replaces other shards of these; return its name.
 
     It gets the number of the first row of each partition, and its checksum when it was read first.
     """
@@ -651,6 +650,7 @@ def _make_shard(
     _SHARDS[worker, name] = shard
     for one in loaded:
         one.shard = shard
+    return name
 
 
 def _answer(worker: str, loaded: list[LoadedPartition], names: Sequence[str], *request: Any) -> Answers:
@@ -755,15 +755,13 @@ class DaskShards:
 
     def _form(self, numbers: Iterable[int]) -> None:
         """Make shards of partitions, one on each worker."""
-        names: dict[tuple[int, ...], str] = {}
 
         def arguments(group: list[int]) -> tuple[Any, ...]:
-            name = names[tuple(group)] = next(self._names)
             starts, sums = ({number: known[number] for number in group} for known in (self._starts, self._sums))
-            return name, self._positive, starts, sums
+            return next(self._names), self._positive, starts, sums
 
-        for worker, group, _ in self._on_partitions(_make_shard, numbers, arguments):
-            self._shards[names[tuple(group)]] = _Placed(worker, group)
+        for worker, group, name in self._on_partitions(_make_shard, numbers, arguments):
+            self._shards[name] = _Placed(worker, group)
 
     def _on_partitions(
         self, function: Callable[..., Any], numbers: Iterable[int], arguments: Callable[[list[int]], tuple[Any, ...]]
@@ -781,7 +779,7 @@ class DaskShards:
                 for worker, group in groups.items()
             }
             for worker, given in self._cluster.each(call, calls).items():
-                if not isinstance(_checked(worker, given), Missing):
+                if _checked(worker, given) is not None:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
         raise _too_many()

@@ -7,6 +7,7 @@ import csv
 import datetime
 import difflib
 import glob
+import importlib
 import io
 import re
 import shutil
@@ -329,10 +330,12 @@ def find_source(path: str | Path) -> Source:
 def arrow() -> Any:
     """Import pyarrow; raise an error with installation instructions if it is missing."""
     need("pandas")  # pyarrow converts its tables to pandas
-    return need("pyarrow")
+    found = need("pyarrow")
+    importlib.import_module("pyarrow.compute")
+    return found
 
 
-# Values of text columns: spaces, marks for missing values, and numbers with other signs than those of Python.
+# Values of text columns: spaces, marks for missing values, decimal commas and separators of thousands.
 
 
 EXPONENT = r"([eE][+-]?\d+)?$"
@@ -340,9 +343,8 @@ EXPONENT = r"([eE][+-]?\d+)?$"
 
 def trimmed(column: Any, reading: Reading, file_format: str = "frame") -> Any:
     """Return a column of strings without spaces around the values; empty values and marks are missing."""
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.utf8_trim_whitespace(column)
     # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
     usual = MISSING_TEXT if file_format in ("csv", "tsv", "xlsx") else ("",)
@@ -365,9 +367,8 @@ def parsed_numbers(column: Any, reading: Reading) -> tuple[Any, Any]:
     A per cent sign after a number is ignored, as is the thousands separator between groups of three digits, or of two
     before the last group, as in India. Where else a separator is, as in the date 14.08.2024, there is no number.
     """
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.replace_substring_regex(column, r"\s*%$", "")
     point = re.escape(reading.decimal or ".")
     if reading.thousands is not None:
@@ -398,10 +399,8 @@ class Table(NamedTuple):
 
 def as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features, of the types of this module, and labels."""
-    pa, labels = arrow(), None
-    import pandas as pd
-    import pyarrow.compute as pc
-
+    pa, pd, labels = arrow(), need("pandas"), None
+    pc = pa.compute
     try:
         if target is not None:
             column, table = table[target], table.drop_columns([target])
@@ -466,10 +465,8 @@ def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any
 
 def _parsed(source: Source, column: Any, name: str) -> Any:
     """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
-    import pyarrow.compute as pc
-
     pa, text = arrow(), trimmed(column, source.reading, source.format)
-    word = pc.utf8_lower(text)
+    pc, word = pa.compute, pa.compute.utf8_lower(text)
     if (
         len(text) > text.null_count
         and pc.all(pc.is_in(word.drop_null(), pa.array(["true", "false"], text.type))).as_py()
@@ -486,11 +483,10 @@ def _parsed(source: Source, column: Any, name: str) -> Any:
 
 def _without_marks(column: Any, reading: Reading) -> Any:
     """Return a column of numbers in which those that are marks for missing values are missing."""
-    import pyarrow.compute as pc
-
     pa, marks = arrow(), marked_numbers(reading.na)
     if not marks:
         return column
+    pc = pa.compute
     return pc.if_else(pc.is_in(column, value_set=pa.array(marks, pa.float64())), pa.scalar(None, pa.float64()), column)
 
 
@@ -1137,9 +1133,7 @@ def _joined_pool(pool: list[Table]) -> Table:
     labels = None if pool[0][1] is None else np.concatenate([y for _, y in pool if y is not None])
     if scipy.sparse.issparse(matrices[0]):
         return Table(scipy.sparse.vstack(matrices, format="csr"), labels)
-    import pandas as pd
-
-    return Table(pd.concat(matrices, ignore_index=True), labels)
+    return Table(need("pandas").concat(matrices, ignore_index=True), labels)
 
 
 # Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once.
