@@ -48,8 +48,6 @@ class ClusterRules:
 
 RULES = ClusterRules()
 T = TypeVar("T")
-# What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
-_IMPORT = "import rocmax.dask.cluster"
 
 
 # Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen.
@@ -95,13 +93,30 @@ class Cluster:
             tasks and status.get(address) == "running" for address, tasks in self._scheduler("processing").items()
         )
 
-    def broadcast(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> dict[str, Any]:
-        """Call a function on several workers; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, args, workers), workers)])
+    def call(self, function: Callable[..., Any], calls: Iterable[tuple[list[str], tuple[Any, ...]]]) -> dict[str, Any]:
+        """Call a function on groups of workers, with arguments for each; return the answers of those not lost."""
+        pending = [(self._start(function, args, workers), workers) for workers, args in calls]
+        found: dict[str, Any] = {}
+        try:
+            for future, workers in pending:
+                found |= self._wait(future, workers)
+        finally:
+            for future, _ in pending:
+                future.cancel()
+        for worker, answer in found.items():
+            if isinstance(answer, ImportError):
+                raise ImportError(
+                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
+                    "rocmax[dask] on all workers"
+                ) from answer
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
+        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
-    def each(self, function: Callable[..., Any], args: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Call a function with other arguments on each worker; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
+    def check_packages(self, workers: Iterable[str]) -> None:
+        """Raise ImportError if a worker does not have this package, or a package that it needs."""
+        # A function of this package could not be sent to a worker that does not have it.
+        self.call(exec, [(list(workers), ("import rocmax.dask.cluster", {}))])
 
     def gather(self, futures: list[Any]) -> Any:
         """Wait for tasks, and return their results or raise the error of one of them."""
@@ -116,16 +131,6 @@ class Cluster:
             return pending.result()
         finally:
             pending.cancel()
-
-    def check_packages(self, workers: Iterable[str]) -> None:
-        """Raise ImportError if a worker does not have this package, or a package that it needs."""
-        workers = list(workers)
-        for worker, answer in self._received([(self._start(exec, (_IMPORT, {}), workers), workers)]).items():
-            if isinstance(answer, ImportError):
-                raise ImportError(
-                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
-                    "rocmax[dask] on all workers"
-                ) from answer
 
     def give_up_frozen(self) -> None:
         """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
@@ -159,24 +164,6 @@ class Cluster:
     def _start(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> Future[dict[str, Any]]:
         call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
         return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
-
-    def _answers(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        found = self._received(pending)
-        for worker, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
-        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
-
-    def _received(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        """Return the answers to calls, including errors, of the workers that are not gone."""
-        found: dict[str, Any] = {}
-        try:
-            for future, workers in pending:
-                found |= self._wait(future, workers)
-        finally:
-            for future, _ in pending:
-                future.cancel()
-        return found
 
     def _wait(self, future: Future[dict[str, Any]], workers: list[str]) -> dict[str, Any]:
         """Return the answers to a call, or none if a worker is gone and the scheduler still tries to connect to it."""
@@ -583,7 +570,9 @@ class Failure(NamedTuple):
 _SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
 
-async def call(function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any) -> Any:
+async def on_partitions(
+    function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any
+) -> Any:
     """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments.
 
     The answer is None if the worker does not have one of the partitions.
@@ -725,7 +714,7 @@ class DaskShards:
                 return [answers[name] for name in self._shards]
             workers = sorted({self._shards[name].worker for name in waiting})
             request = (waiting, list(recipes), list(drop), method, *args)
-            found = self._cluster.broadcast(call, (_answer, (), request), workers)
+            found = self._cluster.call(on_partitions, [(workers, (_answer, (), request))])
             given: list[Answers] = [_checked(worker, answer) for worker, answer in found.items()]
             self.seconds += max((answer.seconds for answer in given), default=0.0)
             self.cpu += max((answer.cpu for answer in given), default=0.0)
@@ -774,11 +763,11 @@ class DaskShards:
             groups: dict[str, list[int]] = {}
             for number, worker in sorted(self._locate(waiting).items()):
                 groups.setdefault(worker, []).append(number)
-            calls = {
-                worker: (function, [self._futures[number].key for number in group], arguments(group))
+            calls = [
+                ([worker], (function, [self._futures[number].key for number in group], arguments(group)))
                 for worker, group in groups.items()
-            }
-            for worker, given in self._cluster.each(call, calls).items():
+            ]
+            for worker, given in self._cluster.call(on_partitions, calls).items():
                 if _checked(worker, given) is not None:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
