@@ -419,12 +419,8 @@ class ShardedRefinement:
         scores: Scores = self._data.X.matvec(w)
         if not scores.any():
             return scores
-        vector = next(iter(scores.terms))
-        square, total, weight = (
-            float(entry)
-            for entry in np.sum(self._data.space.ask([vector], Shard.gram, [vector.key]), axis=0)[[0, 0, 1], [0, 1, 1]]
-        )
-        spread = np.sqrt(max(square / weight - (total / weight) ** 2, 0.0)) or 1.0
+        (variance,) = self._data.space.moments(list(scores.terms))[1].ravel()
+        spread = np.sqrt(max(float(variance), 0.0)) or 1.0
         return (1.0 / spread) * scores
 
 

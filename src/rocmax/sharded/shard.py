@@ -287,8 +287,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             rate = np.where(self._positive[rows], rates[0], np.where(s >= cutoff, rates[1], rates[2]))
-            weight = self._weights(rows)
-            weight = np.ones(s.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & (weight > 0))
             chosen.append(drawn + rows.start)
             scores.append(s[drawn])
@@ -316,9 +315,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             inside = np.flatnonzero((s >= low) & (s <= high))
-            weight = self._weights(rows)
-            share = np.ones(inside.size) if weight is None else weight[inside]
-            found.append((s[inside], self._positive[rows][inside], share))
+            found.append((s[inside], self._positive[rows][inside], self._filled_weights(rows)[inside]))
         if not found:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
         scores, positive, weight = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -335,8 +332,7 @@ class Shard:
             side = np.where(self._positive[rows], 1.0, -1.0)
             reference = reference_point(chunk)
             margin = side * (row_scores(chunk, v, reference) + shift)
-            weight = self._weights(rows)
-            weight = np.ones(side.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             value -= float(weight @ log_expit(margin))
             c = -weight * side * expit(-margin)
             gradient += row_sum(chunk, c, reference)
@@ -399,6 +395,10 @@ class Shard:
             return None
         weight: Array = self._weight[rows].astype(np.float64, copy=False)
         return weight
+
+    def _filled_weights(self, rows: slice) -> Array:
+        weight = self._weights(rows)
+        return np.ones(rows.stop - rows.start) if weight is None else weight
 
     def _number(self, rows: slice) -> Index:
         return self._number_of(np.arange(rows.start, rows.stop))
