@@ -104,7 +104,7 @@ target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
 timeout : float
     Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
-    that sends no heartbeats is considered lost, but at least 10.
+    that sends no heartbeats is considered lost, but at least the time of 20 heartbeats, 10 seconds in small clusters.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch):
-    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, fetched=900))
+    monkeypatch.setattr(on_cluster, "FETCHED", 900)
 
 
 def payments(n, seed=0):
@@ -176,7 +175,7 @@ def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
-    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, fetched=300))
+    monkeypatch.setattr(on_cluster, "FETCHED", 300)
     table = payments(5000).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
     table.loc[7, "label"] = "perhaps"
     table.to_parquet(tmp_path / "part0.parquet")

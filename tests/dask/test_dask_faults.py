@@ -25,6 +25,7 @@ from rocmax.dask import cluster as shards_module  # noqa: E402
 from rocmax.dask.cluster import (  # noqa: E402
     Cluster,
     DaskShards,
+    Tasks,
     moves,
 )
 from rocmax.data import DataError  # noqa: E402
@@ -99,7 +100,7 @@ def test_a_worker_lost_while_partitions_are_loaded(cluster, client, slow_rows):
 
 def test_partitions_move_to_a_worker_that_arrives(client, files, monkeypatch):
     expected = DaskAUCClassifier(C=10.0, client=client).fit(*files)
-    monkeypatch.setattr(shards_module, "RULES", replace(shards_module.RULES, rebalance=0.0))
+    monkeypatch.setattr(shards_module, "RULES", replace(shards_module.RULES, check=0.01))
     seen, run = [], DaskShards.run
     with (
         distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
@@ -286,7 +287,7 @@ def test_no_worker_is_an_error_after_the_timeout(files):
 
 def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
-    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, timeout=0.5))
+    monkeypatch.setattr(on_cluster, "Tasks", lambda client: Tasks(0.5, client))
     pandas.DataFrame({"a": [0.0, 1.0], "y": [0, 1]}).to_parquet(tmp_path / "a.parquet")
     X, y = files
     with (

@@ -171,7 +171,7 @@ def test_an_only_worker_that_is_frozen_is_named_in_the_error(files, monkeypatch)
     with scheduler() as client, worker_process(client) as (process, address):
         stopped = freeze_in_round(monkeypatch, 3, process.pid)
         with (
-            pytest.warns(RuntimeWarning, match=f"no heartbeat for 10.05 s from the worker {address}"),
+            pytest.warns(RuntimeWarning, match=f"no heartbeat for 10 s from the worker {address}"),
             pytest.raises(RuntimeError, match=rf"at least one worker; got none for 1 s, after {address} had stopped"),
         ):
             DaskAUCClassifier(client=client, timeout=1.0).fit(*files)

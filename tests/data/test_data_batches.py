@@ -24,7 +24,7 @@ N_ROWS = 2500
 @pytest.fixture(params=["csv", "csv.gz", "parquet", "svm", "svm.bz2"])
 def file(request, tmp_path_factory, monkeypatch):
     """A file whose first feature is the number of the row, read in small blocks."""
-    monkeypatch.setattr(readers, "RULES", replace(readers.RULES, block=4096, batch_rows=300))
+    monkeypatch.setattr(readers, "RULES", replace(readers.RULES, block=4096))
     path = tmp_path_factory.mktemp("batches") / f"rows.{request.param}"
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"row": np.arange(N_ROWS) + 1.0, "x": rng.normal(size=N_ROWS).round(3)})
@@ -115,7 +115,7 @@ def test_later_blocks_are_of_the_types_of_the_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be an integer of at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer > 0; got 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer"),
         ({"buffer_size": True}, "buffer_size must be an integer"),
         ({"batch_size": 100, "buffer_size": 50}, "buffer_size must be at least batch_size, 100; got 50"),

@@ -264,10 +264,10 @@ def test_bad_arrays(tmp_path):
     array = DiskArray.open(tmp_path / "X.npy")
     (tmp_path / "X.npy").write_bytes((tmp_path / "X.npy").read_bytes()[:-20])
     with pytest.raises(DataError, match=r"X.npy must not change while its rows are used: its size, its time"):
-        array.read(0, 50)
+        array[0:50]
     short = DiskArray(tmp_path / "X.npy", np.float64, (50, 4), 128)
     with pytest.raises(DataError, match=r"X.npy ends before row 50 of 50; was it changed"):
-        short.read(0, 50)
+        short[0:50]
 
 
 def test_a_closed_store(tmp_path):

@@ -511,4 +511,4 @@ def test_a_full_disk_names_the_folder_of_score_vectors(tmp_path, small_files):
         DiskArray.create(tmp_path / "scores", np.float64, (1_000_000,))
     array = DiskArray(tmp_path / "scores", np.float64, (200_000,))
     with pytest.raises(DataError, match=rf"got {re.escape(str(tmp_path))}: File too large"):
-        array.write(100_000, np.ones(100_000))
+        array[100_000:200_000] = np.ones(100_000)

@@ -100,7 +100,7 @@ def test_readers_of_files_and_table_functions_name_what_they_take(tmp_path):
         rocmax.data.read_table(tmp_path / "a.csv", target="label")
     with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
         fit_table(tmp_path / "a.csv", target="label", positive="fraud")
-    with pytest.raises(DataError, match=": skip_unlabelled=True"):
+    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
         rocmax.data.read_table(tmp_path / "a.csv", target="label")
 
 

@@ -24,7 +24,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from rocmax._support import need
-from rocmax._validation import canonical_csr, check_number
+from rocmax._validation import canonical_csr, check_number, missing_values
 from rocmax.data import DataError
 from rocmax.data.store import MemoryRows, check_weights, checksum
 from rocmax.sharded.shard import Partition, Recipe, Shard
@@ -32,21 +32,14 @@ from rocmax.sharded.shard import Partition, Recipe, Shard
 
 @dataclass(frozen=True)
 class ClusterRules:
-    """Waiting times on a cluster in seconds, and other numbers, each with its meaning."""
+    """Numbers of calls to a cluster, each with its meaning."""
 
-    # Between two checks whether the workers of a pending call are still there.
+    # Seconds between two checks whether the workers of a pending call are still there, and for idle workers.
     check: float = 1.0
-    # For an answer of the scheduler, and for the nanny of a frozen worker to end it.
-    patience: float = 30.0
+    # Seconds that the nanny of a frozen worker has to end it; the scheduler has three times as long to answer.
     end: float = 10.0
-    # Without a heartbeat, after which a worker is considered lost, and the addition for each worker: the more workers
-    # there are, the longer is the interval between heartbeats.
-    shortest_silence: float = 10.0
-    silence_per_worker: float = 0.05
-    # Between two checks for idle workers, and between looks at partitions that are being loaded, at first and at last.
-    rebalance: float = 1.0
-    first_look: float = 0.005
-    last_look: float = 0.2
+    # Intervals between heartbeats, 0.5 s in small clusters, without one of which a worker is considered lost.
+    silent_heartbeats: int = 20
     # Results that one task combines, so that the driver receives one.
     fan_in: int = 16
     # Times that a request is repeated because of lost workers.
@@ -55,8 +48,6 @@ class ClusterRules:
 
 RULES = ClusterRules()
 T = TypeVar("T")
-# What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
-_IMPORT = "import rocmax.dask.cluster"
 
 
 # Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen.
@@ -102,13 +93,30 @@ class Cluster:
             tasks and status.get(address) == "running" for address, tasks in self._scheduler("processing").items()
         )
 
-    def broadcast(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> dict[str, Any]:
-        """Call a function on several workers; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, args, workers), workers)])
+    def call(self, function: Callable[..., Any], calls: Iterable[tuple[list[str], tuple[Any, ...]]]) -> dict[str, Any]:
+        """Call a function on groups of workers, with arguments for each; return the answers of those not lost."""
+        pending = [(self._start(function, args, workers), workers) for workers, args in calls]
+        found: dict[str, Any] = {}
+        try:
+            for future, workers in pending:
+                found |= self._wait(future, workers)
+        finally:
+            for future, _ in pending:
+                future.cancel()
+        for worker, answer in found.items():
+            if isinstance(answer, ImportError):
+                raise ImportError(
+                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
+                    "rocmax[dask] on all workers"
+                ) from answer
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
+        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
-    def each(self, function: Callable[..., Any], args: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Call a function with other arguments on each worker; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
+    def check_packages(self, workers: Iterable[str]) -> None:
+        """Raise ImportError if a worker does not have this package, or a package that it needs."""
+        # A function of this package could not be sent to a worker that does not have it.
+        self.call(exec, [(list(workers), ("import rocmax.dask.cluster", {}))])
 
     def gather(self, futures: list[Any]) -> Any:
         """Wait for tasks, and return their results or raise the error of one of them."""
@@ -124,16 +132,6 @@ class Cluster:
         finally:
             pending.cancel()
 
-    def check_packages(self, workers: Iterable[str]) -> None:
-        """Raise ImportError if a worker does not have this package, or a package that it needs."""
-        workers = list(workers)
-        for worker, answer in self._received([(self._start(exec, (_IMPORT, {}), workers), workers)]).items():
-            if isinstance(answer, ImportError):
-                raise ImportError(
-                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
-                    "rocmax[dask] on all workers"
-                ) from answer
-
     def give_up_frozen(self) -> None:
         """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
 
@@ -142,7 +140,8 @@ class Cluster:
         if not self._heartbeats.due():
             return
         workers = self._scheduler("identity", n_workers=-1)["workers"]
-        limit = max(self.timeout, RULES.shortest_silence + RULES.silence_per_worker * len(workers))
+        interval = need("distributed").scheduler.heartbeat_interval(len(workers))
+        limit = max(self.timeout, RULES.silent_heartbeats * interval)
         frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
         if not frozen:
             return
@@ -166,24 +165,6 @@ class Cluster:
         call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
         return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
 
-    def _answers(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        found = self._received(pending)
-        for worker, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
-        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
-
-    def _received(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        """Return the answers to calls, including errors, of the workers that are not gone."""
-        found: dict[str, Any] = {}
-        try:
-            for future, workers in pending:
-                found |= self._wait(future, workers)
-        finally:
-            for future, _ in pending:
-                future.cancel()
-        return found
-
     def _wait(self, future: Future[dict[str, Any]], workers: list[str]) -> dict[str, Any]:
         """Return the answers to a call, or none if a worker is gone and the scheduler still tries to connect to it."""
         while True:
@@ -202,7 +183,7 @@ class Cluster:
         if method is None:
             raise self._no_scheduler()
         try:
-            return self.client.sync(method, callback_timeout=RULES.patience, **arguments)
+            return self.client.sync(method, callback_timeout=max(self.timeout, 3 * RULES.end), **arguments)
         except OSError as error:
             raise self._no_scheduler() from error
 
@@ -287,7 +268,7 @@ def raise_error(number: int, future: Any) -> None:
 class Tasks:
     """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time."""
 
-    def __init__(self, timeout: float, client: Any = None) -> None:
+    def __init__(self, timeout: float = 60.0, client: Any = None) -> None:
         check_number("timeout", timeout, above=0.0)
         client = _current_client() if client is None else client
         self._cluster = None if client is None else Cluster(client, timeout)
@@ -456,7 +437,7 @@ def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise DataError(f"partition {number}: {name} must have one label for each of {n_rows} rows; got {labels.shape}")
-    missing = int(y.isna().sum()) if hasattr(y, "isna") else _count_missing(labels)
+    missing = int(missing_values(labels).sum())
     if missing:
         raise DataError(f"partition {number}: {name} must have a label in each row; got {missing} missing")
     kinds = _kinds(labels)
@@ -517,12 +498,6 @@ def _kinds(labels: NDArray[Any]) -> list[str]:
             for kind in types
         }
     )
-
-
-def _count_missing(labels: NDArray[Any]) -> int:
-    if labels.dtype.kind == "O":
-        return sum(label is None or label != label for label in labels.tolist())
-    return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
 
 
 def _frame(number: int, frame: Any) -> NDArray[Any]:
@@ -591,23 +566,22 @@ class Failure(NamedTuple):
     error: Exception
 
 
-class Missing(NamedTuple):
-    """Answer if the worker does not have a partition."""
-
-
-# One thread for all requests: a shard is not safe to be used by several, and the event loop stays free for heartbeats.
-_THREAD = ThreadPoolExecutor(1, "rocmax")
 # By worker, as a process can have several, and name.
 _SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
 
-async def call(function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any) -> Any:
-    """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments."""
+async def on_partitions(
+    function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any
+) -> Any:
+    """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments.
+
+    The answer is None if the worker does not have one of the partitions.
+    """
     try:
         loaded = [dask_worker.data[key] for key in keys]
     except KeyError:
-        return Missing()
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, _caught, function, dask_worker.id, loaded, *args)
+        return None
+    return await asyncio.get_running_loop().run_in_executor(_thread(), _caught, function, dask_worker.id, loaded, *args)
 
 
 def _caught(function: Callable[..., Any], *args: Any) -> Any:
@@ -618,6 +592,12 @@ def _caught(function: Callable[..., Any], *args: Any) -> Any:
     except Exception as error:
         # The frames of the traceback, which does not reach the driver, would keep the rows in memory.
         return Failure(error.with_traceback(None))
+
+
+@cache
+def _thread() -> ThreadPoolExecutor:
+    """Return one thread for all requests: shards are not safe for several, and the event loop stays free."""
+    return ThreadPoolExecutor(1, "rocmax")
 
 
 @cache
@@ -637,8 +617,8 @@ def _facts(worker: str, loaded: list[LoadedPartition]) -> list[PartitionFacts]:
 
 def _make_shard(
     worker: str, loaded: list[LoadedPartition], name: str, positive: Any, starts: dict[int, int], sums: dict[int, int]
-) -> None:
-    """Make a shard of partitions, which replaces other shards of these.
+) -> str:
+    """Make a shard of partitions, which replaces other shards of these; return its name.
 
     It gets the number of the first row of each partition, and its checksum when it was read first.
     """
@@ -659,6 +639,7 @@ def _make_shard(
     _SHARDS[worker, name] = shard
     for one in loaded:
         one.shard = shard
+    return name
 
 
 def _answer(worker: str, loaded: list[LoadedPartition], names: Sequence[str], *request: Any) -> Answers:
@@ -733,7 +714,7 @@ class DaskShards:
                 return [answers[name] for name in self._shards]
             workers = sorted({self._shards[name].worker for name in waiting})
             request = (waiting, list(recipes), list(drop), method, *args)
-            found = self._cluster.broadcast(call, (_answer, (), request), workers)
+            found = self._cluster.call(on_partitions, [(workers, (_answer, (), request))])
             given: list[Answers] = [_checked(worker, answer) for worker, answer in found.items()]
             self.seconds += max((answer.seconds for answer in given), default=0.0)
             self.cpu += max((answer.cpu for answer in given), default=0.0)
@@ -763,15 +744,13 @@ class DaskShards:
 
     def _form(self, numbers: Iterable[int]) -> None:
         """Make shards of partitions, one on each worker."""
-        names: dict[tuple[int, ...], str] = {}
 
         def arguments(group: list[int]) -> tuple[Any, ...]:
-            name = names[tuple(group)] = next(self._names)
             starts, sums = ({number: known[number] for number in group} for known in (self._starts, self._sums))
-            return name, self._positive, starts, sums
+            return next(self._names), self._positive, starts, sums
 
-        for worker, group, _ in self._on_partitions(_make_shard, numbers, arguments):
-            self._shards[names[tuple(group)]] = _Placed(worker, group)
+        for worker, group, name in self._on_partitions(_make_shard, numbers, arguments):
+            self._shards[name] = _Placed(worker, group)
 
     def _on_partitions(
         self, function: Callable[..., Any], numbers: Iterable[int], arguments: Callable[[list[int]], tuple[Any, ...]]
@@ -784,12 +763,12 @@ class DaskShards:
             groups: dict[str, list[int]] = {}
             for number, worker in sorted(self._locate(waiting).items()):
                 groups.setdefault(worker, []).append(number)
-            calls = {
-                worker: (function, [self._futures[number].key for number in group], arguments(group))
+            calls = [
+                ([worker], (function, [self._futures[number].key for number in group], arguments(group)))
                 for worker, group in groups.items()
-            }
-            for worker, given in self._cluster.each(call, calls).items():
-                if not isinstance(_checked(worker, given), Missing):
+            ]
+            for worker, given in self._cluster.call(on_partitions, calls).items():
+                if _checked(worker, given) is not None:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
         raise _too_many()
@@ -798,7 +777,7 @@ class DaskShards:
         """Wait until partitions are loaded; return their workers."""
         waiting, found = set(numbers), dict[int, str]()
         patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
-        pause = RULES.first_look
+        pause = RULES.check / 200
         while True:
             keys = {self._futures[number].key: number for number in waiting}
             found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
@@ -813,14 +792,14 @@ class DaskShards:
             self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])
             patience.check(self._cluster.working())
             time.sleep(pause)
-            pause = min(2 * pause, RULES.last_look)
+            pause = min(2 * pause, RULES.check / 5)
 
     def _rebalance(self) -> None:
         """Move partitions from workers that have many to workers that have few, if the set of workers has changed."""
         now = time.monotonic()
         if now < self._next_check:
             return
-        self._next_check = now + RULES.rebalance
+        self._next_check = now + RULES.check
         listed = self._cluster.listed()
         held: dict[str, list[int]] = {worker: [] for worker in listed}
         for placed in self._shards.values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
 from functools import reduce
@@ -47,9 +46,11 @@ _OWN = ("client", "standardize", "sample_rows", "checkpoint", "timeout")
 _FACTS = ("n_rounds_",)
 
 
-class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Fit of a linear estimator on dask collections."""
 
+    # The plain estimator, whose parameters the others are, too.
+    _plain: type[LinearScoreClassifier]
     client: Any
     standardize: bool
     sample_rows: int
@@ -58,14 +59,6 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     coef_: Array
     classes_: NDArray[Any]
     pos_label: Any
-
-    @abstractmethod
-    def _plain(self, **parameters: Any) -> Any:
-        """Return the plain estimator."""
-
-    @abstractmethod
-    def _limits(self) -> dict[str, Any]:
-        """Return the ranges of false-positive and true-positive rates, as parameters of a measure."""
 
     def __sklearn_clone__(self) -> Self:
         parameters = {name: clone(value, safe=False) for name, value in self._parameters().items()}
@@ -210,11 +203,12 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         scores = self.positive_scores(X)
         index = positive_index(self.classes_, self.pos_label)
         where = {} if self.client is None else {"scheduler": self._client()}
+        limits = {name: getattr(self, name) for name in ("min_fpr", "max_fpr", "min_tpr") if hasattr(self, name)}
         with need("dask").config.set(**where):
             estimate = partial_auc_score(
                 y,
                 scores,
-                **self._limits(),
+                **limits,
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],
                 timeout=self.timeout,
@@ -372,6 +366,8 @@ class DaskAUCClassifier(DaskLinear):
     (1, 5)
     """
 
+    _plain = AUCClassifier
+
     def __init__(
         self,
         loss: str = "hinge",
@@ -406,12 +402,6 @@ class DaskAUCClassifier(DaskLinear):
         self.timeout = timeout
         self.pos_label = pos_label
         self.verbose = verbose
-
-    def _plain(self, **parameters: Any) -> AUCClassifier:
-        return AUCClassifier(**parameters)
-
-    def _limits(self) -> dict[str, Any]:
-        return {}
 
 
 class DaskPartialAUCClassifier(DaskLinear):
@@ -479,6 +469,8 @@ class DaskPartialAUCClassifier(DaskLinear):
     PartialAUCClassifier()
     """
 
+    _plain = PartialAUCClassifier
+
     def __init__(
         self,
         min_fpr: float = 0.0,
@@ -519,12 +511,6 @@ class DaskPartialAUCClassifier(DaskLinear):
         self.timeout = timeout
         self.pos_label = pos_label
         self.verbose = verbose
-
-    def _plain(self, **parameters: Any) -> PartialAUCClassifier:
-        return PartialAUCClassifier(**parameters)
-
-    def _limits(self) -> dict[str, Any]:
-        return {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "min_tpr": self.min_tpr}
 
 
 # Streaming estimators on the partitions of dask collections.

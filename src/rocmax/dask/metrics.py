@@ -25,17 +25,13 @@ from rocmax.metrics.curve import distinct_scores
 class MeasureRules:
     """Numbers of the measures, each with its meaning."""
 
-    # Scores of a partition, and of several together, from which the driver estimates their range.
-    sample: int = 512
+    # Scores of several partitions from which the driver estimates their range, and bins for cells that are divided.
     samples: int = 8192
     # Distinct scores that the driver fetches at a time, in cells that have at most half as many.
     fetched: int = 1_000_000
-    # Bins for the cells that have more.
-    cuts: int = 4096
 
 
 RULES = MeasureRules()
-_SIGN = np.uint64(2**63)
 
 
 class ScorePartition(NamedTuple):
@@ -97,7 +93,7 @@ def summarize(part: ScorePartition) -> Summary:
     """Return labels and a sample of the scores of a partition."""
     scores = np.concatenate([*part.scores, np.empty(0)])
     ends = [values[[0, -1]] for values in part.scores]
-    sample = np.concatenate([scores[:: max(1, scores.size // RULES.sample)], *ends])
+    sample = np.concatenate([scores[:: max(1, 16 * scores.size // RULES.samples)], *ends])
     return Summary(LabelSet(part.number, part.labels), sample)
 
 
@@ -264,7 +260,7 @@ def _first_edges(sample: Array, n_bins: int) -> Array:
 
 def _edges(cells: Cells) -> Array:
     """Return the ends of smaller bins inside cells."""
-    numbers = np.maximum(4, RULES.cuts * cells.size / cells.size.sum()).astype(np.intp)
+    numbers = np.maximum(4, RULES.samples * cells.size / cells.size.sum()).astype(np.intp)
     found = [np.nextafter(cells.high, np.inf)]
     for low, high, number in zip(cells.low, cells.high, numbers, strict=True):
         # Bins of equal width serve most scores. In the order of the representable numbers, few rounds suffice for all.
@@ -282,13 +278,14 @@ def _between(low: float, high: float, number: int) -> Array:
 
 def _ranks(values: Array) -> NDArray[np.uint64]:
     """Return the ranks of numbers among all that can be represented."""
-    bits = values.view(np.uint64)
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    bits, sign = values.view(np.uint64), np.uint64(1 << 63)
+    return np.where(bits & sign, ~bits, bits | sign)
 
 
 def _numbers_of_ranks(ranks: NDArray[np.uint64]) -> Array:
     """Return the numbers of given ranks."""
-    return np.where(ranks & _SIGN, ranks ^ _SIGN, ~ranks).view(np.float64)
+    sign = np.uint64(1 << 63)
+    return np.where(ranks & sign, ranks ^ sign, ~ranks).view(np.float64)
 
 
 def _inside(cells: Cells, counts: Counts) -> Cells:

@@ -7,6 +7,7 @@ import csv
 import datetime
 import difflib
 import glob
+import importlib
 import io
 import re
 import shutil
@@ -15,7 +16,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -26,8 +27,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from rocmax._files import beyond_limit, unpack_limit
+from rocmax._files import LEAST_LIMIT, beyond_limit, unpack_limit
 from rocmax._support import Message, Parameter, ParameterError, holding, need
+from rocmax._validation import check_number
 
 # Errors about files that cannot be used.
 
@@ -78,17 +80,14 @@ def _listed(names: Sequence[str]) -> str:
 class ReaderRules:
     """Numbers of the readers, each with its reason."""
 
-    # Bytes of a text or svmlight file, and about those of a batch of a parquet file, that are in memory at a time, and
-    # in which detection looks: large enough for wide rows and small compared to memory. A row must fit into a block.
+    # Bytes of a text or svmlight file, and about those of half a batch of a parquet file, that are in memory at a time,
+    # and in which detection looks: large enough for wide rows, small compared to memory. A row must fit into a block.
     block: int = 1 << 22
     field_bytes: int = 32
     # A header of 100,000 names of ordinary length takes a tenth of this.
     header_bytes: int = 1 << 24
     # Rows that a person would look at for the delimiter.
     sample_rows: int = 100
-    batch_rows: int = 1 << 16
-    # Longest line of an svmlight file.
-    line_bytes: int = 1 << 28
 
 
 RULES = ReaderRules()
@@ -201,16 +200,17 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 class Source(NamedTuple):
-    """Existing file, with the format and the compression that its name indicates."""
+    """Existing file, with the format and the compression that its name indicates; or a data frame."""
 
     path: Path
-    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight"]
-    compression: str | None
+    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight", "frame"]
+    compression: str | None = None
     limit: int | None = None
     n_columns: int = 0
     reading: Reading = Reading()
     # The file to open if the path is only the name of its content, such as "standard input".
     content: Path | None = None
+    frame: Any = None
 
     @property
     def file(self) -> Path:
@@ -223,7 +223,8 @@ class Source(NamedTuple):
 
     def limited(self) -> Source:
         """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
-        limit = unpack_limit(self.file.stat().st_size, self.reading.max_bytes)
+        size = 0 if self.compression is None else self.file.stat().st_size
+        limit = unpack_limit(size, self.reading.max_bytes)
         return self if self.compression is None else self._replace(limit=limit)
 
     @contextmanager
@@ -329,10 +330,12 @@ def find_source(path: str | Path) -> Source:
 def arrow() -> Any:
     """Import pyarrow; raise an error with installation instructions if it is missing."""
     need("pandas")  # pyarrow converts its tables to pandas
-    return need("pyarrow")
+    found = need("pyarrow")
+    importlib.import_module("pyarrow.compute")
+    return found
 
 
-# Values of text columns: spaces, marks for missing values, and numbers with other signs than those of Python.
+# Values of text columns: spaces, marks for missing values, decimal commas and separators of thousands.
 
 
 EXPONENT = r"([eE][+-]?\d+)?$"
@@ -340,9 +343,8 @@ EXPONENT = r"([eE][+-]?\d+)?$"
 
 def trimmed(column: Any, reading: Reading, file_format: str = "frame") -> Any:
     """Return a column of strings without spaces around the values; empty values and marks are missing."""
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.utf8_trim_whitespace(column)
     # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
     usual = MISSING_TEXT if file_format in ("csv", "tsv", "xlsx") else ("",)
@@ -365,9 +367,8 @@ def parsed_numbers(column: Any, reading: Reading) -> tuple[Any, Any]:
     A per cent sign after a number is ignored, as is the thousands separator between groups of three digits, or of two
     before the last group, as in India. Where else a separator is, as in the date 14.08.2024, there is no number.
     """
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.replace_substring_regex(column, r"\s*%$", "")
     point = re.escape(reading.decimal or ".")
     if reading.thousands is not None:
@@ -396,49 +397,40 @@ class Table(NamedTuple):
     y: NDArray[Any] | None
 
 
-def as_table(source: Any, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
+def as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features, of the types of this module, and labels."""
-    pa, labels = arrow(), None
+    pa, pd, labels = arrow(), need("pandas"), None
+    pc = pa.compute
     try:
         if target is not None:
+            column, table = table[target], table.drop_columns([target])
+            if is_text(column.type):
+                column = trimmed(column, source.reading, source.format)
             if source.reading.skip_unlabelled:
-                table = table.filter(_labelled_rows(table[target], source))
-            labels = _labels(source, table[target], target)
-            table = table.drop_columns([target])
+                labeled_rows = pc.invert(pc.is_null(column, nan_is_null=True))
+                column, table = column.filter(labeled_rows), table.filter(labeled_rows)
+            labels = _labels(source, column, target)
         columns = zip(table.column_names, table.columns, strict=True)
         plain = [_plain(source, column, name, types.get(name)) for name, column in columns]
         frame = pa.table(plain, names=table.column_names).to_pandas()
     except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
         raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
-    import pandas as pd
-
     for name in (name for name, kind in types.items() if kind == "raw" and name in frame.columns):
         # Keeps the values, such as integers with missing ones.
         frame[name] = pd.Series(pd.arrays.ArrowExtensionArray(table[name]))
     return Table(frame, labels)
 
 
-def _labelled_rows(column: Any, source: Any) -> Any:
-    import pyarrow.compute as pc
-
-    if is_text(column.type):
-        column = trimmed(column, source.reading, source.format)
-    return pc.invert(pc.is_null(column, nan_is_null=True))
-
-
-def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
-    if is_text(column.type):
-        column = trimmed(column, source.reading, source.format)
-    labels = column.to_pandas().to_numpy()
+def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
+    labels: NDArray[Any] = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
         found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
         raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
-    result: NDArray[Any] = labels
-    return result
+    return labels
 
 
-def labeled(source: Any, X: Any, y: NDArray[Any]) -> Table:
+def labeled(source: Source, X: Any, y: NDArray[Any]) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
     if lacking.any() and not source.reading.skip_unlabelled:
@@ -447,7 +439,7 @@ def labeled(source: Any, X: Any, y: NDArray[Any]) -> Table:
     return Table(X[~lacking], y[~lacking]) if lacking.any() else Table(X, y)
 
 
-def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
+def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
     """Cast a column to float64 or string; dates, and columns declared as raw, are not changed."""
     pa = arrow()
     if pa.types.is_dictionary(column.type):
@@ -471,12 +463,10 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
         raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
 
 
-def _parsed(source: Any, column: Any, name: str) -> Any:
+def _parsed(source: Source, column: Any, name: str) -> Any:
     """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
-    import pyarrow.compute as pc
-
     pa, text = arrow(), trimmed(column, source.reading, source.format)
-    word = pc.utf8_lower(text)
+    pc, word = pa.compute, pa.compute.utf8_lower(text)
     if (
         len(text) > text.null_count
         and pc.all(pc.is_in(word.drop_null(), pa.array(["true", "false"], text.type))).as_py()
@@ -493,11 +483,10 @@ def _parsed(source: Any, column: Any, name: str) -> Any:
 
 def _without_marks(column: Any, reading: Reading) -> Any:
     """Return a column of numbers in which those that are marks for missing values are missing."""
-    import pyarrow.compute as pc
-
     pa, marks = arrow(), marked_numbers(reading.na)
     if not marks:
         return column
+    pc = pa.compute
     return pc.if_else(pc.is_in(column, value_set=pa.array(marks, pa.float64())), pa.scalar(None, pa.float64()), column)
 
 
@@ -800,15 +789,6 @@ def _separator(source: Source) -> str:
 # Data frames in memory, converted through Arrow, so that they give the same types as files.
 
 
-class FrameSource(NamedTuple):
-    """Data frame; ``path`` is its name in messages."""
-
-    frame: Any
-    path: str = "the table"
-    format: str = "frame"
-    reading: Reading = Reading()
-
-
 def is_frame(value: Any) -> bool:
     """Return whether a value is a pandas, polars or pyarrow table, that is, whether it exports to Arrow."""
     # Early versions of polars 1 have to_arrow only.
@@ -816,7 +796,7 @@ def is_frame(value: Any) -> bool:
     return exports and hasattr(value, "columns")
 
 
-def frame_header(source: FrameSource) -> list[str]:
+def frame_header(source: Source) -> list[str]:
     """Return the column names."""
     names = list(getattr(source.frame, "column_names", source.frame.columns))
     strange = [name for name in names if not isinstance(name, str)]
@@ -828,7 +808,7 @@ def frame_header(source: FrameSource) -> list[str]:
     return names
 
 
-def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
+def frame_table(source: Source, columns: Sequence[str]) -> Any:
     """Return the given columns as an Arrow table."""
     pa, names = arrow(), list(columns)
     frame = source.frame
@@ -847,11 +827,16 @@ def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
     return table
 
 
-def frame_chunks(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
+def frame_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield Arrow tables of a limited number of rows."""
-    table = frame_table(source, columns)
-    for start in range(0, table.num_rows, RULES.batch_rows):
-        yield table.slice(start, RULES.batch_rows)
+    table, n_rows = frame_table(source, columns), _batch_rows(columns)
+    for start in range(0, table.num_rows, n_rows):
+        yield table.slice(start, n_rows)
+
+
+def _batch_rows(columns: Sequence[str]) -> int:
+    """Return the rows of two blocks if each value takes eight bytes."""
+    return max(1, 2 * RULES.block // (8 * max(1, len(columns))))
 
 
 # Parquet files, read with pyarrow.
@@ -868,13 +853,11 @@ def parquet_header(source: Source) -> list[str]:
 def parquet_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
-    # A batch spans several row groups if these are smaller; each value takes eight bytes.
-    n_rows = max(1, min(RULES.batch_rows, RULES.block // (8 * max(1, len(columns)))))
     with _open_parquet(source) as file:
         if file.metadata.num_rows == 0:
             raise DataError(f"{source.path} has columns but no rows")
         try:
-            for batch in file.iter_batches(n_rows, columns=list(columns)):
+            for batch in file.iter_batches(_batch_rows(columns), columns=list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
         except (OSError, pa.ArrowException) as error:
@@ -919,14 +902,24 @@ class SheetCopy:
             "w", suffix=".csv", encoding="utf-8", newline=""
         )
         self.path = Path(self._copy.name)
-        with ExitStack() as stack:
-            book = stack.enter_context(_workbook(openpyxl, source, data_only=True))
-            self.sheet = _chosen(source, book, source.reading.sheet, likely)
-            rows = _sheet_rows(source, book[self.sheet])
-            if has_formulas:
-                other = stack.enter_context(_workbook(openpyxl, source, data_only=False))
-                rows = _checked_rows(source, rows, _sheet_rows(source, other[self.sheet]))
-            self._write(source, rows, source.reading.decimal or ".")
+        try:
+            with ExitStack() as stack:
+
+                def opened(data_only: bool) -> Any:
+                    book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
+                    return stack.enter_context(closing(book))
+
+                book = opened(True)
+                self.sheet = _chosen(source, book, source.reading.sheet, likely)
+                rows = _sheet_rows(book[self.sheet])
+                if has_formulas:
+                    rows = _checked_rows(source, rows, _sheet_rows(opened(False)[self.sheet]))
+                self._write(source, rows, source.reading.decimal or ".")
+        except DataError:
+            raise
+        except Exception as error:  # openpyxl raises errors of all kinds for damaged files
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
         self._copy.flush()
 
     def _write(self, source: Source, rows: Iterator[Any], decimal: str) -> None:
@@ -966,18 +959,6 @@ def _check(source: Source) -> bool:
         raise source.broken(error) from error
 
 
-@contextmanager
-def _workbook(openpyxl: Any, source: Source, data_only: bool) -> Iterator[Any]:
-    try:
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
-    except Exception as error:  # openpyxl raises errors of all kinds for damaged files
-        raise _damaged(source, error) from error
-    try:
-        yield book
-    finally:
-        book.close()
-
-
 def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) -> str:
     """Return the name of the sheet to read."""
     present = [each.title for each in book.worksheets]
@@ -988,7 +969,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
         return sheet
     if likely in present:
         return str(likely)
-    filled = [each.title for each in book.worksheets if each.sheet_state == "visible" and _has_values(source, each)]
+    filled = [
+        each.title
+        for each in book.worksheets
+        if each.sheet_state == "visible" and any(cell.value is not None for row in _sheet_rows(each) for cell in row)
+    ]
     if not filled:
         raise DataError(f"{source.path} is empty: none of its sheets has values")
     if len(filled) > 1:
@@ -998,26 +983,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
     return str(filled[0])
 
 
-def _has_values(source: Source, sheet: Any) -> bool:
-    return any(cell.value is not None for row in _sheet_rows(source, sheet) for cell in row)
-
-
-def _sheet_rows(source: Source, sheet: Any) -> Iterator[Any]:
-    """Yield the cells of each row."""
+def _sheet_rows(sheet: Any) -> Iterator[Any]:
+    """Return the cells of each row."""
     sheet.reset_dimensions()  # those that a file states may be wrong
-    rows = sheet.iter_rows()
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _damaged(source, error) from error
-        yield row
-
-
-def _damaged(source: Source, error: Exception) -> DataError:
-    return DataError(f"{source.path} is not an Excel workbook, or is damaged ({type(error).__name__}: {error})")
+    rows: Iterator[Any] = sheet.iter_rows()
+    return rows
 
 
 def _checked_rows(source: Source, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
@@ -1077,9 +1047,9 @@ def _parsed_svmlight(source: Source, n_features: int | None) -> Iterator[tuple[A
     rows = 0
     with source.open() as stream:
         while block := stream.read(RULES.block):
-            rest = stream.readline(RULES.line_bytes)
-            if len(rest) == RULES.line_bytes:
-                raise DataError(f"{source.path} has a line longer than the limit of {RULES.line_bytes:,} bytes")
+            rest = stream.readline(LEAST_LIMIT)
+            if len(rest) == LEAST_LIMIT:
+                raise DataError(f"{source.path} has a line longer than the limit of {LEAST_LIMIT:,} bytes")
             X, y = _parse(source, io.BytesIO(block + rest), n_features)
             if y.size:
                 rows += y.size
@@ -1117,17 +1087,14 @@ def _explained(source: Source, error: Exception, n_features: int | None) -> Data
 # Conversion of chunks of any size to batches of one size, in order or shuffled within a buffer.
 
 
-Chunk = tuple[Any, NDArray[Any] | None]
-
-
 def rebatch(
-    chunks: Iterable[Chunk], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
-) -> Iterator[Chunk]:
+    chunks: Iterable[Table], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
+) -> Iterator[Table]:
     """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
 
     Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
     """
-    pool: list[Chunk] = []
+    pool: list[Table] = []
     held, enough = 0, max(batch_size, buffer_size or 0)
     for chunk in chunks:
         start, n_rows = 0, chunk[0].shape[0]
@@ -1144,31 +1111,29 @@ def rebatch(
         yield from _split(_permuted(_joined_pool(pool), rng), held, batch_size)
 
 
-def _split(chunk: Chunk, n_rows: int, size: int) -> Iterator[Chunk]:
+def _split(chunk: Table, n_rows: int, size: int) -> Iterator[Table]:
     for start in range(0, n_rows, size):
         yield _pool_rows(chunk, slice(start, min(start + size, n_rows)))
 
 
-def _permuted(chunk: Chunk, rng: np.random.Generator | None) -> Chunk:
+def _permuted(chunk: Table, rng: np.random.Generator | None) -> Table:
     return chunk if rng is None else _pool_rows(chunk, rng.permutation(chunk[0].shape[0]))
 
 
-def _pool_rows(chunk: Chunk, index: Any) -> Chunk:
+def _pool_rows(chunk: Table, index: Any) -> Table:
     X, y = chunk
     rows = X[index] if scipy.sparse.issparse(X) else X.iloc[index].reset_index(drop=True)
-    return rows, None if y is None else y[index]
+    return Table(rows, None if y is None else y[index])
 
 
-def _joined_pool(pool: list[Chunk]) -> Chunk:
+def _joined_pool(pool: list[Table]) -> Table:
     if len(pool) == 1:
         return pool[0]
     matrices = [X for X, _ in pool]
     labels = None if pool[0][1] is None else np.concatenate([y for _, y in pool if y is not None])
     if scipy.sparse.issparse(matrices[0]):
-        return scipy.sparse.vstack(matrices, format="csr"), labels
-    import pandas as pd
-
-    return pd.concat(matrices, ignore_index=True), labels
+        return Table(scipy.sparse.vstack(matrices, format="csr"), labels)
+    return Table(need("pandas").concat(matrices, ignore_index=True), labels)
 
 
 # Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once.
@@ -1219,7 +1184,7 @@ class TableSource:
         reading, likely = checked_reading(reading or Reading()), checked_reading(likely or Reading())
         self.n_skipped = 0
         self._spool = Spool(table) if hasattr(table, "read") else None
-        self._sources: list[Any] = _sources(table, reading, self._spool)
+        self._sources: list[Source] = _sources(table, reading, self._spool)
         self._sheets: list[SheetCopy] = []
         for i, source in enumerate(self._sources):
             if source.format == "xlsx":
@@ -1235,8 +1200,7 @@ class TableSource:
         for i, source in enumerate(self._sources):
             if i:
                 _check_same(self._sources[0], self.columns, source)
-            if isinstance(source, Source):
-                self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+            self._sources[i] = source._replace(n_columns=len(self.columns or ()))
         self.name = str(self._sources[0].path)
         if len(self._sources) > 1:
             self.name += f" and {len(self._sources) - 1} more"
@@ -1260,7 +1224,7 @@ class TableSource:
         Table
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
-        sources = [source.limited() if isinstance(source, Source) else source for source in self._sources]
+        sources = [source.limited() for source in self._sources]
         if sources[0].format == "svmlight":
             _no_names(sources[0], target, columns)
             if len(sources) > 1:
@@ -1312,7 +1276,7 @@ class TableSource:
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
         _check_sizes(batch_size, buffer_size)
-        source: Any = self._sources[0]
+        source = self._sources[0]
         if source.format == "svmlight":
             _no_names(source, target, columns)
             pairs = (pair for one in self._sources for pair in svmlight_chunks(one, n_features))
@@ -1322,7 +1286,7 @@ class TableSource:
             tables = (table for one in self._sources for table in _chunks(one, names, declared))
             chunks = (as_table(source, table, target, types or {}) for table in tables)
         rng = None if buffer_size is None else np.random.default_rng(random_state)
-        return (Table(*batch) for batch in rebatch(chunks, batch_size, buffer_size, rng))
+        return rebatch(chunks, batch_size, buffer_size, rng)
 
     def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
         """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
@@ -1401,28 +1365,25 @@ class TableSource:
 
 
 def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
-    for name, value in (
-        ("batch_size", batch_size),
-        ("buffer_size", batch_size if buffer_size is None else buffer_size),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
-    if buffer_size is not None and buffer_size < batch_size:
-        raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
+    check_number("batch_size", batch_size, above=0, integer=True)
+    if buffer_size is not None:
+        check_number("buffer_size", buffer_size, above=0, integer=True)
+        if buffer_size < batch_size:
+            raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
 
 
-def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
+def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:
     if target is not None or columns is not None:
         raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
-def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Any]:
+def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Source]:
     """Return the files or the data frame of a table."""
     if spool is not None:
-        return [Source(Path(spool.name), "csv", None, reading=reading, content=spool.path)]
+        return [Source(Path(spool.name), "csv", reading=reading, content=spool.path)]
     if is_frame(table):
         arrow()
-        return [FrameSource(table, reading=reading)]
+        return [Source(Path("the table"), "frame", reading=reading, frame=table)]
     several = isinstance(table, list | tuple)
     paths = list(table) if several else [table]
     if not paths or not all(isinstance(path, str | Path) for path in paths):
@@ -1431,7 +1392,7 @@ def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Any]:
     return [source._replace(reading=reading) for path in paths for source in find_sources(path)]
 
 
-def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> list[str]:
+def _detection_notes(sources: list[Source], reading: Reading, likely: Reading) -> list[str]:
     """Return a note about each kind of file whose delimiter or encoding was detected and is not the expected one."""
     notes: dict[tuple[str, ...], str] = {}
     for source in sources:
@@ -1442,7 +1403,7 @@ def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> l
         if reading.delimiter is None and source.reading.delimiter != usual:
             found["delimiter"] = repr(source.reading.delimiter)
         if reading.encoding is None and source.reading.encoding != (likely.encoding or UTF8):
-            found["encoding"] = source.reading.encoding
+            found["encoding"] = str(source.reading.encoding)
         if found:
             text = " and ".join(f"the {name} {value}" for name, value in found.items())
             others = (part for name in found for part in (" or ", Parameter(name, ...)))
@@ -1451,15 +1412,15 @@ def _detection_notes(sources: list[Any], reading: Reading, likely: Reading) -> l
     return list(notes.values())
 
 
-def _header(source: Any) -> list[str] | None:
-    if isinstance(source, FrameSource):
+def _header(source: Source) -> list[str] | None:
+    if source.format == "frame":
         return frame_header(source)
     if source.format == "parquet":
         return parquet_header(source)
     return None if source.format == "svmlight" else csv_header(source)
 
 
-def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
+def _check_same(first: Source, columns: list[str] | None, source: Source) -> None:
     """Raise DataError if another file of the same table has other columns."""
     names = _header(source)
     if (names is None) != (columns is None):
@@ -1470,7 +1431,7 @@ def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
         raise DataError(f"{source.path} must have the columns of {first.path}; got {other}")
 
 
-def _joined(sources: list[Any], names: list[str], declared: dict[str, Any]) -> Any:
+def _joined(sources: list[Source], names: list[str], declared: dict[str, Any]) -> Any:
     """Return the rows of all files as one Arrow table; a column that is text in one file is text in all."""
     tables = [_whole(source, names, declared) for source in sources]
     if len(tables) == 1:
@@ -1495,8 +1456,8 @@ def _joined(sources: list[Any], names: list[str], declared: dict[str, Any]) -> A
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _whole(source: Any, names: list[str], declared: dict[str, Any]) -> Any:
-    if isinstance(source, FrameSource):
+def _whole(source: Source, names: list[str], declared: dict[str, Any]) -> Any:
+    if source.format == "frame":
         return frame_table(source, names)
     if source.format == "parquet":
         check_parquet_size(source, names)
@@ -1504,8 +1465,8 @@ def _whole(source: Any, names: list[str], declared: dict[str, Any]) -> Any:
     return csv_table(source, names, declared)
 
 
-def _chunks(source: Any, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
-    if isinstance(source, FrameSource):
+def _chunks(source: Source, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+    if source.format == "frame":
         return frame_chunks(source, names)
     if source.format == "parquet":
         return parquet_chunks(source, names)

@@ -37,9 +37,6 @@ class StoreRules:
     share: int = 4
     # Rows whose labels or weights are processed at a time.
     block: int = 1 << 20
-    # Words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
-    sum_height: int = 128
-    sum_width: int = 251
 
 
 RULES = StoreRules()
@@ -121,21 +118,20 @@ class DiskArray:
             file.truncate(found._row_bytes * found.shape[0])
         return found
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows from ``start`` to ``stop``."""
-        found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        found: NDArray[Any] = np.empty((max(stop - start, 0), *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
             self._fill(file, found, start)
         if self._stamp is not None:
             now = checksum(found)
             if self._sums.setdefault((start, stop), now) != now:
-                raise DataError(_changed(self.path, f"rows {start} to {min(stop, self.shape[0])} have other values"))
+                raise DataError(_changed(self.path, f"rows {start} to {stop} have other values"))
         return found
 
-    def write(self, start: int, values: NDArray[Any]) -> None:
-        """Write rows from ``start`` on."""
+    def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
         with writing_in(self.path.parent), self._opened("r+b") as file:
-            file.seek(self._offset + start * self._row_bytes)
+            file.seek(self._offset + rows.start * self._row_bytes)
             file.write(np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8))
 
     def rows(self, index: NDArray[np.intp]) -> NDArray[Any]:
@@ -200,10 +196,11 @@ def checksum(*arrays: NDArray[Any] | None) -> int:
 
 def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
     """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
-    size = values.size - values.size % (8 * RULES.sum_width)
-    words = values[:size].view(np.uint64).reshape(-1, RULES.sum_width)
-    for start in range(0, len(words), RULES.sum_height):
-        total = zlib.crc32(words[start : start + RULES.sum_height].sum(axis=0), total)
+    width = 251  # a prime: two rows that are exchanged change the sums
+    size = values.size - values.size % (8 * width)
+    words = values[:size].view(np.uint64).reshape(-1, width)
+    for start in range(0, len(words), 128):
+        total = zlib.crc32(words[start : start + 128].sum(axis=0), total)
     return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
 
 
@@ -265,7 +262,7 @@ class DenseFileRows:
     def chunks(self) -> Iterator[tuple[int, Any]]:
         """Read the chunks in the order of the file."""
         for start in range(0, self.shape[0], self._step):
-            yield start, self._array.read(start, start + self._step).astype(self.dtype, copy=False)
+            yield start, self._array[start : start + self._step].astype(self.dtype, copy=False)
 
     def rows(self, index: NDArray[np.intp]) -> Any:
         """Read some rows."""
@@ -287,9 +284,9 @@ class SparseFileRows:
     def chunks(self) -> Iterator[tuple[int, Any]]:
         """Read the chunks in the order of the files."""
         for start in range(0, self.shape[0], self._step):
-            ends = self._indptr.read(start, min(start + self._step, self.shape[0]) + 1)
-            data = self._data.read(int(ends[0]), int(ends[-1])).astype(self.dtype, copy=False)
-            indices = self._indices.read(int(ends[0]), int(ends[-1]))
+            ends = self._indptr[start : start + self._step + 1]
+            data = self._data[int(ends[0]) : int(ends[-1])].astype(self.dtype, copy=False)
+            indices = self._indices[int(ends[0]) : int(ends[-1])]
             yield start, sparse.csr_matrix((data, indices, ends - ends[0]), shape=(ends.size - 1, self.shape[1]))
 
     def rows(self, index: NDArray[np.intp]) -> Any:
@@ -392,8 +389,7 @@ def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str 
 def _blocks(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the number of the first row and the values of some rows at a time."""
     for start in range(0, values.shape[0], RULES.block):
-        stop = min(start + RULES.block, values.shape[0])
-        yield start, values.read(start, stop) if isinstance(values, DiskArray) else values[start:stop]
+        yield start, values[start : start + RULES.block]
 
 
 def _mixed(name: str, labels: Iterable[Any]) -> DataError:
@@ -683,7 +679,7 @@ class RowStore:
     def weight(self) -> NDArray[Any] | None:
         """Sample weights."""
         found = self.stored_weight
-        return found.read(0, self.shape[0]).astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
+        return found[:].astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
 
     def chunks(self) -> Iterator[Any]:
         """Yield the rows in chunks, each an array or a CSR matrix."""

@@ -38,7 +38,7 @@ from rocmax.sharded.driver import (
     Space,
     certified,
 )
-from rocmax.sharded.shard import LocalShards, Partition, Shard
+from rocmax.sharded.shard import BLOCK, LocalShards, Partition, Shard
 from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 from rocmax.solvers.base import Cuts, Solver
 
@@ -53,20 +53,16 @@ class ShardedFitRules:
 
     # Cuts in a checkpoint; older ones are seldom active.
     kept: int = 60
-    # Sums over workers are added in any order: bounds on the relative errors of sums, and of terms that cancel.
+    # Sums over workers are added in any order: a bound on their relative errors.
     rounding: float = 1e-9
-    cancellation: float = 1e-14
     # Features with means beyond this multiple of their scale have too few digits for random scores.
     farthest: float = 1e10
     # Rows near a threshold whose distinct scores are fetched to compute it exactly: about as many as there are bins,
-    # and in finer grids more, because ties stay together there. Number of finer grids.
+    # and in finer grids more, because ties stay together there.
     fetched: int = 16_384
     fetched_later: int = 100_000
-    zooms: int = 8
     # Bytes per row of the score vectors and labels of a fit, which may take half of the memory.
     row_bytes: int = 50
-    # Rows whose weights are read at a time.
-    block: int = 1 << 20
     # Seconds between two updates of the progress on a terminal.
     interval: float = 0.2
 
@@ -212,8 +208,9 @@ def _description(space: Space) -> tuple[Array, Array]:
     waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
     sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
     counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
-    digits = RULES.rounding + RULES.cancellation * np.abs(center)
-    blurred = RULES.rounding + RULES.cancellation * float(np.abs(draws * center).sum())
+    cancellation = 64 * np.finfo(np.float64).eps  # of terms that cancel each other
+    digits = RULES.rounding + cancellation * np.abs(center)
+    blurred = RULES.rounding + cancellation * float(np.abs(draws * center).sum())
     scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
     errors = [
         RULES.rounding * counts,
@@ -276,7 +273,8 @@ class ShardedSet:
         bins = self.bins(scores)
         found = measure.threshold(*bins.rows)
         rows = bins.rows
-        for zoom in range(RULES.zooms if scores.any() else 0):
+        # Eight grids resolve all digits.
+        for zoom in range(8 if scores.any() else 0):
             limit = RULES.fetched_later if zoom else RULES.fetched
             low, high = _around(bins.grid, found)
             inside = (rows[0] >= low) & (rows[0] <= high)
@@ -413,12 +411,8 @@ class ShardedRefinement:
         scores: Scores = self._data.X.matvec(w)
         if not scores.any():
             return scores
-        vector = next(iter(scores.terms))
-        square, total, weight = (
-            float(entry)
-            for entry in np.sum(self._data.space.ask([vector], Shard.gram, [vector.key]), axis=0)[[0, 0, 1], [0, 1, 1]]
-        )
-        spread = np.sqrt(max(square / weight - (total / weight) ** 2, 0.0)) or 1.0
+        (variance,) = self._data.space.moments(list(scores.terms))[1].ravel()
+        spread = np.sqrt(max(float(variance), 0.0)) or 1.0
         return (1.0 / spread) * scores
 
 
@@ -554,10 +548,9 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
     present = np.arange(classes.size)
     if weight is not None:
         seen = np.zeros(classes.size, dtype=bool)
-        for start in range(0, codes.size, RULES.block):
-            rows = slice(start, start + RULES.block)
-            used = (weight[rows] if isinstance(weight, np.ndarray) else weight.read(rows.start, rows.stop)) > 0
-            seen |= np.bincount(codes[rows], used, classes.size) > 0
+        for start in range(0, codes.size, BLOCK):
+            rows = slice(start, start + BLOCK)
+            seen |= np.bincount(codes[rows], weight[rows] > 0, classes.size) > 0
         present = np.flatnonzero(seen)
         if not present.size:
             raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")

@@ -148,6 +148,12 @@ class Space:
             bins = bins + other
         return bins, {key: np.sum([sums[key] for _, sums in answers], axis=0) for key in others}
 
+    def moments(self, vectors: Sequence[Stored]) -> tuple[Array, Array]:
+        """Return the means and the covariance matrix of stored vectors."""
+        gram = np.sum(self.ask(vectors, Shard.gram, [vector.key for vector in vectors]), axis=0)
+        mean = gram[-1, :-1] / gram[-1, -1]
+        return mean, gram[:-1, :-1] / gram[-1, -1] - np.outer(mean, mean)
+
 
 class Scores:
     """Scores ``X @ w`` of all rows: a linear combination of stored vectors, given by their factors."""
@@ -591,10 +597,7 @@ class ShardedAnchored(BoundLoss):
     def _moments(self, scores: Scores) -> tuple[tuple[float, float], tuple[float, float], float]:
         """Return mean and standard deviation of the scores and of the anchor, and their correlation."""
         vectors = list(dict.fromkeys([*scores.terms, *self._anchor.terms]))
-        gram = np.sum(self._base.space.ask(vectors, Shard.gram, [vector.key for vector in vectors]), axis=0)
-        weight = float(gram[-1, -1])
-        mean = gram[-1, :-1] / weight
-        covariance = gram[:-1, :-1] / weight - np.outer(mean, mean)
+        mean, covariance = self._base.space.moments(vectors)
         one, two = (np.array([s.terms.get(vector, 0.0) for vector in vectors]) for s in (scores, self._anchor))
         spread, spread_0 = (float(np.sqrt(max(a @ covariance @ a, 0.0))) or 1.0 for a in (one, two))
         correlation = float(one @ covariance @ two) / (spread * spread_0)

@@ -158,8 +158,7 @@ class Shard:
         names: Sequence[Any] | None = None,
     ) -> None:
         self._rows, self._positive = rows, positive
-        self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
-        self._partitions, self._names = list(partitions), names
+        self._weight, self._partitions, self._names = weight, list(partitions), names
         self._first = np.cumsum([0, *(one.n_rows for one in partitions)])
         self._starts = np.array([one.start for one in partitions], dtype=np.int64)
         self._vectors: dict[int, Any] = {}
@@ -230,7 +229,7 @@ class Shard:
         for one, first in zip(self._partitions, self._first.tolist(), strict=False):
             values = [np.empty(0)]
             for rows in _blocks(first, first + one.n_rows):
-                s = self._vectors[key].read(rows.start, rows.stop)
+                s = self._vectors[key][rows]
                 low, high = min(low, float(s.min())), max(high, float(s.max()))
                 values.append(s[_uniform(self._number(rows)) < rate])
             sample.append((one.number, np.concatenate(values)))
@@ -248,7 +247,7 @@ class Shard:
             cells = np.empty(s.size, dtype=np.uint16)
             found += Bins.count(grid, s, self._positive[rows], weight, cells)
             for key in others:
-                sums[key] += found.sums(cells, self._vectors[key].read(rows.start, rows.stop), weight)
+                sums[key] += found.sums(cells, self._vectors[key][rows], weight)
         return found, sums
 
     def gradient(self, coefficients: Sequence[RequestedCoefficients], double: bool = False) -> tuple[Array, float]:
@@ -265,14 +264,14 @@ class Shard:
         found = np.zeros(len(keys) + 1)
         for rows in self._blocks():
             c = self._coefficients(coefficients, rows)
-            found += [*(c @ self._vectors[key].read(rows.start, rows.stop) for key in keys), np.abs(c).sum()]
+            found += [*(c @ self._vectors[key][rows] for key in keys), np.abs(c).sum()]
         return found
 
     def gram(self, keys: Sequence[int]) -> Array:
         """Return the weighted sums of products of stored vectors, with a vector of ones as the last one."""
         found = np.zeros((len(keys) + 1, len(keys) + 1))
         for rows in self._blocks():
-            stored = [self._vectors[key].read(rows.start, rows.stop) for key in keys]
+            stored = [self._vectors[key][rows] for key in keys]
             stacked = np.array([*stored, np.ones(rows.stop - rows.start)])
             weight = self._weights(rows)
             found += (stacked if weight is None else stacked * weight) @ stacked.T
@@ -288,8 +287,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             rate = np.where(self._positive[rows], rates[0], np.where(s >= cutoff, rates[1], rates[2]))
-            weight = self._weights(rows)
-            weight = np.ones(s.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & (weight > 0))
             chosen.append(drawn + rows.start)
             scores.append(s[drawn])
@@ -317,9 +315,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             inside = np.flatnonzero((s >= low) & (s <= high))
-            weight = self._weights(rows)
-            share = np.ones(inside.size) if weight is None else weight[inside]
-            found.append((s[inside], self._positive[rows][inside], share))
+            found.append((s[inside], self._positive[rows][inside], self._filled_weights(rows)[inside]))
         if not found:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
         scores, positive, weight = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -336,8 +332,7 @@ class Shard:
             side = np.where(self._positive[rows], 1.0, -1.0)
             reference = reference_point(chunk)
             margin = side * (row_scores(chunk, v, reference) + shift)
-            weight = self._weights(rows)
-            weight = np.ones(side.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             value -= float(weight @ log_expit(margin))
             c = -weight * side * expit(-margin)
             gradient += row_sum(chunk, c, reference)
@@ -348,10 +343,10 @@ class Shard:
         target = self._new(recipe.key)
         if recipe.terms and all(key in self._vectors for key, _ in recipe.terms):
             for rows in self._blocks():
-                target.write(rows.start, self._scores(recipe.terms, rows))
+                target[rows] = self._scores(recipe.terms, rows)
         else:
             for rows, chunk in self._chunks(recipe.double):
-                target.write(rows.start, row_scores(chunk, recipe.v, reference_point(chunk)) - recipe.shift)
+                target[rows] = row_scores(chunk, recipe.v, reference_point(chunk)) - recipe.shift
         self._vectors[recipe.key] = target
 
     def _chunks(self, double: bool) -> Iterator[tuple[slice, Any]]:
@@ -369,7 +364,7 @@ class Shard:
     def _new(self, key: int) -> Any:
         size = self._rows.shape[0]
         if self._folder is None:
-            return _MemoryVector(np.empty(size))
+            return np.empty(size)
         from rocmax.data.store import DiskArray  # loads the readers of all formats
 
         return DiskArray.create(Path(self._folder.name, str(key)), np.float64, (size,))
@@ -377,7 +372,7 @@ class Shard:
     def _scores(self, terms: Sequence[tuple[int, float]], rows: slice) -> Array:
         s = np.zeros(rows.stop - rows.start)
         for key, factor in terms:
-            values = self._vectors[key].read(rows.start, rows.stop)
+            values = self._vectors[key][rows]
             s += values if factor == 1.0 else factor * values
         return s
 
@@ -398,8 +393,12 @@ class Shard:
     def _weights(self, rows: slice) -> Array | None:
         if self._weight is None:
             return None
-        weight: Array = self._weight.read(rows.start, rows.stop).astype(np.float64, copy=False)
+        weight: Array = self._weight[rows].astype(np.float64, copy=False)
         return weight
+
+    def _filled_weights(self, rows: slice) -> Array:
+        weight = self._weights(rows)
+        return np.ones(rows.stop - rows.start) if weight is None else weight
 
     def _number(self, rows: slice) -> Index:
         return self._number_of(np.arange(rows.start, rows.stop))
@@ -426,19 +425,6 @@ class Shard:
             f"X must contain finite numbers with absolute values of at most {LARGEST:g}; got {chunk[row, column]} in "
             f"row {start + row - int(self._first[place])}, column {name}{where}"
         )
-
-
-class _MemoryVector:
-    """Vector in memory with the interface of a vector in a file."""
-
-    def __init__(self, values: Array) -> None:
-        self._values = values
-
-    def read(self, start: int, stop: int) -> Array:
-        return self._values[start:stop]
-
-    def write(self, start: int, values: Array) -> None:
-        self._values[start : start + values.size] = values
 
 
 def _uniform(number: Index) -> Array:

@@ -7,7 +7,6 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -114,17 +113,8 @@ def _pair(first: _Schema, other: _Schema) -> _Schema:
 # Fit of a linear model to parquet files on the workers of a dask cluster.
 
 
-@dataclass(frozen=True)
-class ClusterFitRules:
-    """Numbers of a fit on a cluster."""
-
-    # Rows of each kind, training and held-out, that are fetched.
-    fetched: int = 100_000
-    # Seconds for which workers are awaited.
-    timeout: float = 60.0
-
-
-RULES = ClusterFitRules()
+# Rows of each kind, training and held-out, that are fetched.
+FETCHED = 100_000
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -179,7 +169,7 @@ class _Read(NamedTuple):
 
 def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, reading: Reading) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
-    tasks = Tasks(RULES.timeout, client)
+    tasks = Tasks(client=client)
     table = cluster_table(tasks, files)
     skip = bool(reading.skip_unlabelled)
     counts = _label_counts(tasks, table, columns.target, skip)
@@ -249,10 +239,10 @@ def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) 
 
 def _split(tasks: Tasks, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
     """Return the training rows, a sample of them, and the held-out rows."""
-    share = min(settings.test_size, RULES.fetched / max(n_rows, 1))
+    share = min(settings.test_size, FETCHED / max(n_rows, 1))
     train, held = table.random_split([1 - share, share], random_state=settings.seed)
     rest = max(n_rows * (1 - share), 1.0)
-    sample = train.sample(frac=min(1.0, RULES.fetched / rest), random_state=settings.seed)
+    sample = train.sample(frac=min(1.0, FETCHED / rest), random_state=settings.seed)
     return train, *_computed(tasks, table, sample, held)
 
 
@@ -282,7 +272,7 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": RULES.timeout}
+    common: dict[str, Any] = {"client": client, "standardize": False}
     common["pos_label"] = training.target.positive
     if settings.window == WHOLE and settings.min_tpr == 0:
         model: Any = DaskAUCClassifier(**common)
