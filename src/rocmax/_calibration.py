@@ -52,8 +52,6 @@ def calibrated(found: dict[str, Any], scores: Array) -> Array:
     """Return the probability of the positive class for scores, by the result of :func:`fit_calibration`."""
     if found["method"] == "sigmoid":
         return np.asarray(expit(found["slope"] * scores + found["intercept"]), dtype=np.float64)
-    if "slope" not in found:  # steps of earlier versions
-        return np.asarray(np.interp(scores, found["scores"], found["probabilities"]), dtype=np.float64)
     first, last = found["scores"][0], found["scores"][-1]
     inside = np.interp(scores, found["scores"], logit(found["probabilities"]))
     beyond = np.minimum(scores - first, 0.0) + np.maximum(scores - last, 0.0)

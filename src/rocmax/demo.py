@@ -23,7 +23,7 @@ from rocmax._files import check_output, run, write_file
 from rocmax._support import Array, need
 from rocmax.displays import PartialROCDisplay
 from rocmax.tables import Evaluation, TableModel, evaluate, fit_table
-from rocmax.tables.tune import N_RESAMPLES
+from rocmax.tables.evaluate import N_RESAMPLES
 
 # Limit on false alarms: at most one of 100 honest payments may be stopped.
 MAX_FPR = 0.01
@@ -56,7 +56,7 @@ class Entry:
         """Return the cells of the model in the table."""
         found = [self.result.measures[name] for name in ("roc_auc", "partial_auc", "tpr_at_fpr")]
         cells = [f"{m['value']:.3f} [{m['low']:.3f}, {m['high']:.3f}]" for m in found]
-        return self.name, *cells, f"{self.model.facts['seconds']:.1f} s"
+        return self.name, *cells, f"{self.model.facts.seconds:.1f} s"
 
 
 def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:

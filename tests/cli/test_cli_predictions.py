@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
-from rocmax._calibration import fit_calibration
+from rocmax._calibration import calibrated, fit_calibration
 from rocmax.cli.app import app
 from rocmax.tables import Columns, ParameterError, evaluate, fit_table, predict
-from rocmax.tables.predict import probabilities
 
 pytestmark = pytest.mark.slow
 
@@ -161,10 +160,10 @@ def test_probabilities_are_calibrated(n_rows):
     rng = np.random.default_rng(0)
     scores = 3 * rng.normal(size=n_rows) - 2
     positive = rng.random(n_rows) < 1 / (1 + np.exp(-scores))
-    facts = {"calibration": fit_calibration(scores, positive)}
-    assert facts["calibration"]["method"] == ("isotonic" if n_rows > 10_000 else "sigmoid")
+    calibration = fit_calibration(scores, positive)
+    assert calibration["method"] == ("isotonic" if n_rows > 10_000 else "sigmoid")
     fresh = np.sort(3 * rng.normal(size=50_000) - 2)
-    found = probabilities(facts, fresh)
+    found = calibrated(calibration, fresh)
     assert (np.diff(found) > 0).all()
     assert found.min() > 0
     assert found.max() < 1
@@ -183,21 +182,15 @@ def test_probabilities_of_weighted_rows_are_those_of_copies():
         weighted = fit_calibration(scores[rows], positive[rows], 0.01 * copies[rows])
         every = np.repeat(np.arange(n_rows), copies[rows])
         repeated = fit_calibration(scores[every], positive[every])
-        first, second = (probabilities({"calibration": found}, grid) for found in (weighted, repeated))
+        first, second = (calibrated(found, grid) for found in (weighted, repeated))
         # The ends differ: they are smoothed by one row, and there are twice as many copies.
         np.testing.assert_allclose(first, second, atol=0.01)
-
-
-def test_steps_of_models_of_earlier_versions():
-    steps = {"method": "isotonic", "scores": [0.0, 1.0, 2.0], "probabilities": [0.1, 0.1, 0.6]}
-    found = probabilities({"calibration": steps}, np.array([-1.0, 0.5, 1.5, 3.0]))
-    np.testing.assert_allclose(found, [0.1, 0.1, 0.35, 0.6])
 
 
 def test_probabilities_of_scores_that_are_reversed_or_constant():
     positive = np.arange(100) % 4 == 0
     for scores in (np.zeros(100), -positive.astype(float)):
-        found = probabilities({"calibration": fit_calibration(scores, positive)}, np.array([-1.0, 0.0, 1.0]))
+        found = calibrated(fit_calibration(scores, positive), np.array([-1.0, 0.0, 1.0]))
         assert np.isfinite(found).all()
         assert (np.diff(found) >= 0).all()
 

@@ -23,6 +23,7 @@ from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import FPRThresholdClassifier, metrics
 from rocmax.data import DataError
+from rocmax.metrics import positive_scores
 from rocmax.metrics.curve import score_blocks
 from rocmax.metrics.uncertainty import estimate_measures
 from rocmax.model_io import load_with_facts
@@ -31,7 +32,6 @@ from rocmax.report.page import N_GRID, Bands, RankedModel, hull, sliders
 from rocmax.report.sections import by_segment, saved_threshold, score_groups
 from rocmax.report.view import view
 from rocmax.tables.report import segments_of
-from rocmax.tables.tune import positive_scores
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -381,7 +381,7 @@ def test_the_slider_by_keyboard_shows_the_counts_of_the_scores(page, folder, chr
     """At each stop the numbers are those that the scores of the model give, computed anew."""
     model, about = load_with_facts(page.parent / "window.rocmax")
     frame = pd.read_csv(folder / "test.csv")
-    s = positive_scores(model, frame[list(about["features"])], "fraud")
+    s = positive_scores(model, frame[list(about["features"])], pos_label="fraud")
     y = (frame["label"] == "fraud").to_numpy()
     tab = chromium.new_page()
     tab.goto(page.as_uri())
@@ -427,7 +427,7 @@ def test_the_page_on_paper(page, chromium, tmp_path):
 def test_saved_threshold_floor_and_costs_in_a_browser(page, folder, chromium):
     model, about = load_with_facts(page.parent / "window.rocmax")
     frame = pd.read_csv(folder / "test.csv")
-    s = positive_scores(model, frame[list(about["features"])], "fraud")
+    s = positive_scores(model, frame[list(about["features"])], pos_label="fraud")
     y = (frame["label"] == "fraud").to_numpy()
     tab = chromium.new_page()
     tab.goto(page.as_uri())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,8 +16,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 import rocmax
 from helpers.tree_models import ENGINES, table, tree_text
 from rocmax.boosted.trees import TreeModel, read_trees
-from rocmax.model_io import FACTS
+from rocmax.tables.model import Facts
 from rocmax.tables.onnx import export_file, to_onnx
+from rocmax.tables.read import Schema
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("lightgbm")
@@ -86,7 +88,7 @@ def of_numbers(X, model):
     return Pipeline([("table", steps.fit(pd.DataFrame(X, columns=names))), ("model", model)])
 
 
-ABOUT = {"positive": "fraud", "negative": "ok", "features": {}}
+ABOUT = Schema(positive="fraud", negative="ok", features={})
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -129,7 +131,7 @@ def test_thresholds_of_splits_and_tiny_numbers(engine):
 def test_matrices_and_trees_of_one_leaf(engine):
     X, y = table(3)
     labels = np.where(y == 1, "fraud", "ok")
-    about = ABOUT | {"features": None}
+    about = replace(ABOUT, features=None)
     for rows in (X[:, :3], np.ones((300, 2))):
         model = boosted(engine, "ok", None, 2).fit(rows, labels)
         pipeline = Pipeline([("table", FunctionTransformer().fit(rows)), ("model", model)])
@@ -144,7 +146,7 @@ def test_nan_without_a_missing_direction():
     model = boosted("lightgbm", "fraud", None).fit(X[:, :3], labels)
     with_trees(model, X[:, :3], y, use_missing=False)
     pipeline = Pipeline([("table", FunctionTransformer().fit(X)), ("model", model)])
-    scores, _ = run(pipeline, ABOUT | {"features": None}, {"X": X[:, :3]})
+    scores, _ = run(pipeline, replace(ABOUT, features=None), {"X": X[:, :3]})
     np.testing.assert_allclose(scores, -model.decision_function(X[:, :3]), rtol=0, atol=1e-12)
 
 
@@ -152,7 +154,9 @@ def test_nan_without_a_missing_direction():
 def test_model_files_are_exported(tmp_path, engine):
     X, y = frame(400)
     model = Pipeline([("table", preprocessing(X.columns)), ("model", boosted(engine, "fraud", [3, 4]))]).fit(X, y)
-    rocmax.save(model, tmp_path / "m.rocmax", about=dict.fromkeys(FACTS) | ABOUT)
+    results = {key: {} for key in ("rows", "classes", "versions", "held_out", "at_threshold", "calibration", "shares")}
+    facts = Facts(**vars(ABOUT), model="boosted", family="boosted", fitted="", seconds=0.0, **results)
+    rocmax.save(model, tmp_path / "m.rocmax", about=facts.to_dict())
     export_file(tmp_path / "m.rocmax", tmp_path / "m.onnx")
     scores, labels = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(["score", "label"], feed(X))
     np.testing.assert_allclose(scores, -model.decision_function(X), rtol=0, atol=1e-5)
@@ -184,7 +188,7 @@ def test_what_cannot_be_exported():
     X4, y4 = table(6)
     model = boosted("lightgbm", "fraud", [3]).fit(X4, np.where(y4 == 1, "fraud", "ok"))
     with pytest.raises(ValueError, match="columns of a matrix must be numbers for export; column 3 has categories"):
-        to_onnx(Pipeline([("table", FunctionTransformer().fit(X4)), ("model", model)]), ABOUT | {"features": None})
+        to_onnx(Pipeline([("table", FunctionTransformer().fit(X4)), ("model", model)]), replace(ABOUT, features=None))
     named = numbers.rename(columns={"a": "label"})
     steps = ColumnTransformer([("numbers", "passthrough", [0, 1])]).fit(named)
     model = boosted("lightgbm", "fraud", None).fit(named.to_numpy(), y)

@@ -351,7 +351,7 @@ def fit(
         fitted.save(out)
     with aside(out == STDOUT):
         if json:
-            show_json({**fitted.facts, "out": str(out)})
+            show_json({**fitted.facts.to_dict(), "out": str(out)})
         else:
             show_fit(fitted, out)
 

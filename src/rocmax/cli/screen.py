@@ -157,25 +157,25 @@ def show_fit(fitted: Any, out: Path) -> None:
     from rocmax.tables.tune import tuning_text
 
     facts, result = fitted.facts, fitted.held_out
-    rows, classes = facts["rows"], facts["classes"]
+    rows, classes = facts.rows, facts.classes
     say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
     say(f"trained on {rows['train']} rows, {rows['held out']} held out")
-    if facts["families"] is not None:
-        _show_families(facts["families"], measure_title(facts["measure"], result))
-    say(tuning_text(facts["tuning"]))
+    if facts.families is not None:
+        _show_families(facts.families, measure_title(facts.measure, result))
+    say(tuning_text(facts.tuning))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
-    groups = facts.get("held_out_groups")
+    groups = facts.held_out_groups
     where = "the held-out rows" if groups is None else f"the held-out rows of {groups} groups"
-    say(f"{measure_title(facts['measure'], result)}: {value}, on {where}")
-    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
-        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
-        if facts["min_tpr"] > 0:
-            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
+    say(f"{measure_title(facts.measure, result)}: {value}, on {where}")
+    if facts.max_fpr < 1 or facts.min_tpr > 0:
+        limit = f"at most {100 * facts.max_fpr:g} % of false positives"
+        if facts.min_tpr > 0:
+            limit = f"at least {100 * facts.min_tpr:g} % of true positives"
         # Which rate it is matters only if there are groups.
-        limit += "" if groups is None else " among all rows" if facts["rate"] == "row" else " in the mean over groups"
-        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        limit += "" if groups is None else " among all rows" if facts.rate == "row" else " in the mean over groups"
+        kept = f" with confidence {facts.confidence:g}" if facts.confidence else ""
         kept += " for independent groups" if kept and groups is not None else ""
-        rates = rates_text(facts["at_threshold"], facts["max_fpr"], facts["min_tpr"])
+        rates = rates_text(facts.at_threshold, facts.max_fpr, facts.min_tpr)
         say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
     say(f"model: {out}")
 

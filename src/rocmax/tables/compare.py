@@ -34,7 +34,7 @@ from sklearn.utils.validation import has_fit_parameter
 from rocmax._files import append_line, check_not_input, check_output, write_file
 from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, set_public_module
 from rocmax._threads import using_threads
-from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax._validation import check_choice, check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
@@ -45,17 +45,16 @@ from rocmax.tables.options import (
     Limits,
     Reading,
     Running,
-    check_choice,
     check_count,
     check_limits,
     check_running,
     check_seed,
     chosen,
     refuse,
-    window_of,
+    window_measure,
 )
 from rocmax.tables.read import need_tables, read_training
-from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model, window_measure
+from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model
 
 # Hash of the content of an object: the same in every process, different if any part of the content differs.
 
@@ -605,12 +604,11 @@ def compare_models(
     given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
     refuse("compare_models", given, "confidence", "rate")
     limits = check_limits(given)
-    window, measure = window_of(limits), str(limits.measure)
     check_running(running, "compare_models", "dask")
     names = _check(models, n_splits, running.n_jobs, random_state, store, table)
     training = read_training(table, columns, chosen(Reading, reading))
     if running.on_plan is not None:
-        running.on_plan(training.plan)
+        running.on_plan(training.schema.columns)
     families, left_out = families_for(training.kinds)
     if models is None:
         names = [*families, "logistic"]
@@ -620,16 +618,14 @@ def compare_models(
         check_table(name, training.kinds)
     for note in notes:
         running.tell(note)
-    side = training.target.positive
-    in_range = window_measure(measure, window, limits.min_tpr)
-    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": measure, "positive": side}
-    shared["min_tpr"] = limits.min_tpr
+    side, measure = training.target.positive, window_measure(limits)
+    shared: dict[str, Any] = {"kinds": training.kinds, "limits": limits, "positive": side, "tune": tune}
     with using_threads(running.threads):
         found = compare(
-            {name: tuned_model(name, **shared, tune=tune, seed=random_state) for name in names},
+            {name: tuned_model(name, **shared, seed=random_state) for name in names},
             training.X,
             training.target.labels,
-            scoring=make_scorer(in_range, pos_label=side),
+            scoring=make_scorer(measure, pos_label=side),
             n_splits=n_splits,
             groups=training.groups,
             random_state=random_state,
@@ -637,7 +633,7 @@ def compare_models(
             store=store,
             progress=None if running.progress is None else _counting(running.progress, len(names) * n_splits),
         )
-    return ModelComparison(found, measure, side, notes, training.plan, in_range.title)
+    return ModelComparison(found, measure.name, side, notes, training.schema.columns, measure.title)
 
 
 def _counting(progress: Listener, total: int) -> Callable[[int], None]:

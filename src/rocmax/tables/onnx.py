@@ -19,8 +19,9 @@ from rocmax._validation import LARGEST, direction, positive_index
 from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees, read_trees
 from rocmax.data.read import MISSING_TEXT, marked_numbers
 from rocmax.features import SplineFeatures
-from rocmax.model_io import load_fitted
+from rocmax.tables.model import load_model
 from rocmax.tables.preprocess import MISSING, other_forms
+from rocmax.tables.read import Schema
 
 # Builder of ONNX graphs with the inputs and outputs of exported models.
 
@@ -509,11 +510,11 @@ def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) ->
     """
     if same_file(model_path, out):
         raise ValueError(f"out must be another file than the model file; got {out}")
-    model, about = load_fitted(model_path, max_bytes=max_bytes)
-    write_file(out, to_onnx(model, about).SerializeToString())
+    fitted = load_model(model_path, max_bytes=max_bytes)
+    write_file(out, to_onnx(fitted.model, fitted.facts).SerializeToString())
 
 
-def to_onnx(model: Any, about: dict[str, Any]) -> Any:
+def to_onnx(model: Any, about: Schema) -> Any:
     """Return the ONNX graph of a linear, additive or boosted model and its preprocessing.
 
     The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
@@ -545,35 +546,35 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     build = Graph(onnx, _input_names([*names, *linear.texts]), ML_OPSET, _marks(about))
     terms = []
     if linear.numbers is not None:
-        terms.append(_number_term(build, linear.numbers, about["features"] is None))
+        terms.append(_number_term(build, linear.numbers, about.features is None))
     terms += [build.text_values(len(names) + i, *entry) for i, entry in enumerate(linear.texts.items())]
     total = terms[0]
     for step, term in enumerate(terms[1:]):
         total = build.node("Add", [total, term], f"sum_{step}")
-    return build.finish(total, linear.constant, [about["negative"], about["positive"]])
+    return build.finish(total, linear.constant, [about.negative, about.positive])
 
 
-def _marks(about: dict[str, Any]) -> Marks:
+def _marks(about: Schema) -> Marks:
     """Return the values that are missing in the tables of a model."""
-    marks = [mark.strip() for mark in about.get("reading", {}).get("na", [])]
-    computed = (name for entry in about.get("dates", {}).values() for name in entry["features"])
+    marks = [mark.strip() for mark in about.reading.na]
+    computed = (name for date in about.dates.values() for name in date.features)
     return Marks(("", *marks), MISSING_TEXT, tuple(marked_numbers(marks)), frozenset(computed))
 
 
-def _boosted_graph(onnx: Any, model: Any, about: dict[str, Any]) -> Any:
+def _boosted_graph(onnx: Any, model: Any, about: Schema) -> Any:
     pipeline = getattr(model, "estimator_", model)
     classifier = pipeline.named_steps["model"]
     boosted = read_boosted(pipeline.named_steps["table"], classifier)
-    one_matrix = about["features"] is None
+    one_matrix = about.features is None
     build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), TREE_OPSET, _marks(about))
     mean = tree_scores(build, boosted, one_matrix)
     # High scores of the trees indicate the class pos_label, which need not be the positive class.
     sign = direction(positive_index(classifier.classes_, classifier.pos_label))
-    sign *= direction(positive_index(classifier.classes_, about["positive"]))
+    sign *= direction(positive_index(classifier.classes_, about.positive))
     if sign < 0:
         mean = build.node("Neg", [mean], "reversed")
     constant = -sign * float(classifier.threshold_) - float(getattr(model, "threshold_", 0.0))
-    return build.finish(mean, constant, [about["negative"], about["positive"]])
+    return build.finish(mean, constant, [about.negative, about.positive])
 
 
 def _input_names(columns: list[str]) -> set[str]:
@@ -631,21 +632,23 @@ def _spline_features(build: Graph, splines: SplineFeatures, filled: str, missing
     return build.node("Concat", [clipped, indicators], "with_indicators", axis=1)
 
 
-def _linear(model: Any, about: dict[str, Any]) -> _Linear:
+def _linear(model: Any, about: Schema) -> _Linear:
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
         raise ValueError(
             f"the model must be a linear, additive or boosted model of `rocmax fit`; got {type(classifier).__name__}"
         )
-    sign = direction(positive_index(classifier.classes_, about["positive"]))
+    sign = direction(positive_index(classifier.classes_, about.positive))
     coef = sign * classifier.coef_[0]
     constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
     table = pipeline.named_steps["table"]
     if isinstance(table, MaxAbsScaler):
         names = [str(i) for i in range(coef.size)]
         return _Linear(_Numbers(names, None, None, np.zeros(coef.size), table.scale_, coef), {}, constant)
-    columns = {name: _column_names(table, chosen) for name, _, chosen in table.transformers_}
+    columns = {
+        name: [str(table.feature_names_in_[place]) for place in places] for name, _, places in table.transformers_
+    }
     texts, n_features, numbers = columns["texts"], 0, None
     if columns["numbers"]:
         first, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
@@ -659,30 +662,16 @@ def _linear(model: Any, about: dict[str, Any]) -> _Linear:
         fill = first.statistics_ if splines is None else splines.medians_
         weights = coef[:n_features]
         numbers = _Numbers(columns["numbers"], fill, splines, scaler.mean_, scaler.scale_, weights)
-    values = _category_values(table.named_transformers_["texts"].steps, coef[n_features:]) if texts else []
+    values = _category_values(table.named_transformers_["texts"].steps[-1][1], coef[n_features:]) if texts else []
     return _Linear(numbers, dict(zip(texts, values, strict=True)), constant)
 
 
-def _column_names(table: Any, columns: Any) -> list[str]:
-    """Return column names; models saved by earlier versions store names instead of positions."""
-    return [name if isinstance(name, str) else str(table.feature_names_in_[name]) for name in columns]
-
-
-def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[TextValues]:
-    """Return the weights of the categories of each text column."""
-    encoder = steps[-1][1]
-    infrequent = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))
-    found, start = [], 0
-    for categories, rare in zip(encoder.categories_, infrequent, strict=True):
-        few = set() if rare is None else set(rare)
-        frequent = [str(category) for category in categories if category not in few]
-        width = len(frequent) + bool(few)
-        block = coef[start : start + width].tolist()
-        start += width
-        other = block[-1] if few else 0.0
-        known = dict(zip(frequent, block, strict=False))
-        found.append(TextValues(known, known.get(MISSING, other), other))
-    return found
+def _category_values(encoder: Any, coef: Array) -> list[TextValues]:
+    """Return the weights of the categories of each text column; an unknown category has none."""
+    sizes = [len(categories) for categories in encoder.categories_]
+    weights = [block.tolist() for block in np.split(coef, np.cumsum(sizes)[:-1])]
+    known = [dict(zip(*both, strict=True)) for both in zip(encoder.categories_, weights, strict=True)]
+    return [TextValues(values, values.get(MISSING, 0.0), 0.0) for values in known]
 
 
 def _onnx() -> Any:

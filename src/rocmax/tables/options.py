@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import Parameter as Argument
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rocmax._support import Listener, Message, Parameter, ParameterError
-from rocmax.tables.tune import window_measure_names
+from rocmax._validation import check_choice
+from rocmax.measures import Measure, measure_names, pick_measure
+from rocmax.metrics.scores import METRICS
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,16 @@ class Limits:
     min_tpr: float = 0.0
     measure: str | None = None
     rate: str = "row"
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Range of false-positive rates."""
+        return self.min_fpr, 1.0 if self.max_fpr is None else self.max_fpr
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit on one of the rates."""
+        return self.window != (0.0, 1.0) or self.min_tpr > 0
 
 
 @dataclass(frozen=True)
@@ -211,17 +224,7 @@ HOLDERS = {
 
 
 def chosen(kind: type[Options], given: Options | None, **keywords: Any) -> Options:
-    """Return the options of a kind, with those that are given as keywords; raise an error for one that is given twice.
-
-    Parameters
-    ----------
-    kind : type
-        The class of the options.
-    given : object
-        Options of the user, or None for the defaults.
-    **keywords : object
-        Options by name; None if one is not given.
-    """
+    """Return the options of a kind, with those given as keywords; raise an error for one that is given twice."""
     name = kind.__name__
     options = kind() if given is None else given
     if not isinstance(options, kind):
@@ -234,14 +237,35 @@ def chosen(kind: type[Options], given: Options | None, **keywords: Any) -> Optio
     return replace(options, **own)
 
 
+# Measures of tables: those computed from scores on a range of rates, which tuning can use.
+
+
+def window_measure_names() -> list[str]:
+    """Return the names of score measures whose only required parameters are the range of false-positive rates."""
+    return [
+        name
+        for name in measure_names()
+        if not METRICS[name].takes_labels
+        and all(
+            key in ("min_fpr", "max_fpr") or default is not Argument.empty
+            for key, default in METRICS[name].parameters.items()
+        )
+    ]
+
+
+def window_measure(limits: Limits, name: str | None = None) -> Measure:
+    """Return a measure by name, or that of the limits, with the limits that it has as parameters."""
+    min_fpr, max_fpr = limits.window
+    given = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": limits.min_tpr}
+    return pick_measure(name or str(limits.measure), given)
+
+
 # Validation.
 
 
 # With both limits, the two-way partial AUC is the partial AUC.
 TWO_WAY = "two_way_partial_auc"
 MEASURES = (*window_measure_names(), TWO_WAY)
-# What the limit of a threshold counts once if there are groups.
-RATES = ("row", "group")
 
 
 def check_declared(columns: Columns) -> Columns:
@@ -274,7 +298,7 @@ def check_limits(limits: Limits) -> Limits:
 
     The default measure is the partial AUC with a limit, and the AUC without.
     """
-    (min_fpr, max_fpr), min_tpr = window_of(limits), limits.min_tpr
+    (min_fpr, max_fpr), min_tpr = limits.window, limits.min_tpr
     for name, value in (("min_fpr", min_fpr), ("max_fpr", max_fpr)):
         check_range(name, value, 0.0, 1.0, "a number from 0 to 1")
     low, limit = Parameter("min_fpr"), Parameter("max_fpr", ...)
@@ -288,11 +312,6 @@ def check_limits(limits: Limits) -> Limits:
     return replace(limits, min_fpr=float(min_fpr), max_fpr=float(max_fpr), min_tpr=float(min_tpr), measure=measure)
 
 
-def window_of(limits: Limits) -> tuple[float, float]:
-    """Return the range of false-positive rates."""
-    return limits.min_fpr, 1.0 if limits.max_fpr is None else limits.max_fpr
-
-
 def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
     if measure is None:
         return "roc_auc" if max_fpr == 1.0 and min_tpr == 0.0 else "partial_auc"
@@ -304,12 +323,6 @@ def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
     if name == TWO_WAY and (max_fpr == 1.0 or min_tpr == 0.0):
         raise ParameterError(Message(named, " requires both limits: ", limit, " and ", Parameter("min_tpr", ...)))
     return "partial_auc" if name == TWO_WAY else name
-
-
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise ParameterError if a value is not one of the choices."""
-    if value not in choices:
-        raise ParameterError(Message(Parameter(name), f" must be one of {', '.join(choices)}; got {value!r}"))
 
 
 def check_count(name: str, value: Any, least: int, needed: str) -> None:

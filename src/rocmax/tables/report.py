@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
-from rocmax.tables.evaluate import Scored, score_table
-from rocmax.tables.model import TableModel
+from rocmax.tables.evaluate import Scored, score_table, usable_groups
+from rocmax.tables.model import TITLES, Facts, Shares, TableModel, known_levels
 from rocmax.tables.options import HOLDERS, Reading, chosen
-from rocmax.tables.predict import TITLES, Shares, known_levels, probabilities
 from rocmax.tables.read import need_tables
-from rocmax.tables.tune import family_text, tuning_text, usable_groups
+from rocmax.tables.tune import family_text, tuning_text
 
 N_FEATURES = 15
 # Number of rows on which the contributions of columns are computed.
@@ -104,11 +104,11 @@ def write_report(
             Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
             first.target.positive,
-            (facts["min_fpr"], facts["max_fpr"]),
+            (facts.min_fpr, facts.max_fpr),
             _columns(first),
-            facts["seed"],
-            negative_label=facts["negative"],
-            min_tpr=facts.get("min_tpr", 0.0),
+            facts.seed,
+            negative_label=facts.negative,
+            min_tpr=facts.min_tpr,
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
             changes=_changes(first),
@@ -118,15 +118,13 @@ def write_report(
     write_file(out, page.encode())
 
 
-def _changes(entry: Scored) -> list[Change] | None:
+def _changes(entry: Scored) -> list[Change]:
     """Return the columns whose share of missing values or unknown categories differs from training."""
     facts = entry.fitted.facts
-    if facts.get("shares") is None:
-        return None
-    shares = Shares(known_levels(entry.fitted.model, facts["features"])).add(entry.X)
+    shares = Shares(known_levels(entry.fitted.model, facts.features)).add(entry.X)
     return [
         Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
-        for kind, name, then, now in shares.moved(facts["shares"])
+        for kind, name, then, now in shares.moved(facts.shares)
     ]
 
 
@@ -137,16 +135,16 @@ def _distinct(names: list[str]) -> list[str]:
 def _model(entry: Scored, name: str) -> ReportModel:
     about = entry.fitted.facts
     facts = [
-        ("fitted", about["fitted"]),
-        ("model", about["model"] if about["model"] == entry.fitted.family else f"auto: {entry.fitted.family}"),
-        *([("families", family_text(about["families"]))] if about.get("families") else []),
-        ("measure", about["measure"]),
-        ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
-        ("tuning", tuning_text(about["tuning"])),
+        ("fitted", about.fitted),
+        ("model", about.model if about.model == entry.fitted.family else f"auto: {entry.fitted.family}"),
+        *([("families", family_text(about.families))] if about.families else []),
+        ("measure", about.measure),
+        ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out"),
+        ("tuning", tuning_text(about.tuning)),
         ("limit", _limit_text(about)),
-        ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
-        ("seed", str(about["seed"])),
-        *((package, version) for package, version in about["versions"].items()),
+        ("confidence", "none" if about.confidence is None else f"{about.confidence:g}"),
+        ("seed", str(about.seed)),
+        *((package, version) for package, version in about.versions.items()),
     ]
     pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
     features, feature_value = _top_features(entry, pipeline)
@@ -157,16 +155,16 @@ def _model(entry: Scored, name: str) -> ReportModel:
         entry.predicted,
         features,
         facts,
-        about["max_fpr"] if about["max_fpr"] < 1 else None,
+        about.max_fpr if about.max_fpr < 1 else None,
         feature_value,
-        probabilities(about, entry.scores) if about.get("calibration") else None,
-        min_tpr=about.get("min_tpr") or None,
+        calibrated(about.calibration, entry.scores),
+        min_tpr=about.min_tpr or None,
     )
 
 
-def _limit_text(about: dict[str, Any]) -> str:
-    limits = [f"TPR >= {100 * about['min_tpr']:g} %"] if about.get("min_tpr") else []
-    limits += [f"FPR <= {100 * about['max_fpr']:g} %"] if about["max_fpr"] < 1 else []
+def _limit_text(about: Facts) -> str:
+    limits = [f"TPR >= {100 * about.min_tpr:g} %"] if about.min_tpr else []
+    limits += [f"FPR <= {100 * about.max_fpr:g} %"] if about.max_fpr < 1 else []
     return ", ".join(limits) or "none"
 
 
@@ -251,7 +249,7 @@ def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature
     X = entry.X.head(N_ROWS)
     sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
     scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
-    kinds, found = entry.fitted.facts["features"], []
+    kinds, found = entry.fitted.facts.features or {}, []
     for name in X.columns:
         without = X.assign(**{name: X[name].iloc[first].to_numpy()})
         part = sign * (scores - pipeline.decision_function(without))
@@ -269,7 +267,7 @@ def _direction(values: Array, part: Array) -> int:
 
 
 def _columns(entry: Scored) -> list[tuple[str, str, float]]:
-    features = entry.fitted.facts["features"]
+    features = entry.fitted.facts.features
     if features is None:
         return []
     return [(name, kind, float(entry.X[name].isna().mean())) for name, kind in features.items()]
