@@ -218,7 +218,7 @@ def table2(fit: bool) -> tuple[str, float]:
         for job, _, text, Cs, _ in summary(figures, 100.0)
     ]
     text = (
-        "## Narasimhan and Agarwal (KDD 2013), Table 2\n\nTest partial AUC [0.1, 0.2] on pima in per cent, mean and "
+        "## Narasimhan and Agarwal (KDD 2013), Table 2\n\nTest partial AUC [0.1, 0.2] on pima in percent, mean and "
         f"standard error over 10 splits of two thirds, by Algorithm 1, eps = {EPS:g}, at most {MAX_ITER} iterations. "
         "Five folds: `C` from 1e-3, 1e-2, 0.1, 1, 100 by five folds of the training rows and a refit, as in the paper. "
         "Held out: `C` from 1e-5 to 1e4 on a third of the training rows, without a refit."

@@ -144,7 +144,7 @@ def table2(cache: Cache, jobs: int) -> str:
             at = ", ".join(f"{key} {value:.3g}" for key, value in got["at"].items() if value is not None)
             paper = PAPER2.get(name.removesuffix(WITH_TIME), ("-",) * 4)[COLUMN[method]]
             rows.append((name, method, f"{got['mean']:.2f} ± {got['sd']:.2f}", paper, at))
-    text = "Ten-fold AUC in per cent, mean ± standard deviation over the folds, best over the grid.\n\n"
+    text = "Ten-fold AUC in percent, mean ± standard deviation over the folds, best over the grid.\n\n"
     return "## Rakotomamonjy (2004), Table 2\n\n" + text + markdown(("set", "method", "here", "paper", "best at"), rows)
 
 
@@ -164,7 +164,7 @@ def spectf() -> str:
         rows.append((f"{rounds}", f"{on_split:.1f}", f"{min(means):.1f} to {max(means):.1f}", f"{spread:.1f}"))
         print(rows[-1], flush=True)
     text = (
-        "AUC in per cent. Given split: 80 rows for training, 187 for the test. Ten folds: lowest and highest mean of "
+        "AUC in percent. Given split: 80 rows for training, 187 for the test. Ten folds: lowest and highest mean of "
         "five shuffles, and the standard deviation over the folds. Paper: 93.4, without a spread."
     )
     header = ("rounds", "given split", "ten folds", "deviation over the folds")

@@ -42,7 +42,7 @@ PASSES, TUNING_PASSES = (0.125, 0.5, 1, 2, 5, 10), 2
 PLANES, TUNING_PLANES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 100), 50
 STEPS, TUNING_STEPS = (1, 2, 5, 10, 20, 50, 100), 50
 SIZE_SETS, SIZES, SIZE_PASSES = ("letter", "ijcnn1"), (100, 200, 500, 1000, 2000, 5000), 5
-# What the paper's text prints, on KDD Cup 2008: per cent, seconds.
+# What the paper's text prints, on KDD Cup 2008: percent, seconds.
 PAPER = (
     ("partial AUC [0, 0.1]", "1PMB", "64.81", "0.03"),
     ("partial AUC [0, 0.1]", "cutting plane", "62.52", "0.39"),
@@ -193,7 +193,7 @@ def table1(found: dict[Any, Any]) -> str:
                 reached = f"{time[near[0]]:.3f}" if near else "not reached"
                 cells = (TITLES[measure], name, method, spread(curves[:, -1, 2]))
                 rows.append((*cells, f"{time[-1]:.3f}", reached))
-    header = ("measure", "set", "method", "test, per cent", "s", "s to within a point of Algorithm 1")
+    header = ("measure", "set", "method", "test, percent", "s", "s to within a point of Algorithm 1")
     return markdown(header, rows)
 
 
@@ -272,7 +272,7 @@ def main() -> None:
         f"{PLANES[-1]} iterations. The sets of the paper's Appendix H, its numbers of passes and its grids are not in "
         "the available text."
     )
-    paper = markdown(("measure", "method", "per cent", "s"), PAPER)
+    paper = markdown(("measure", "method", "percent", "s"), PAPER)
     sections = [
         running_time(seconds),
         text,
@@ -280,7 +280,7 @@ def main() -> None:
         "## Table 1\n\nCPU seconds of one fit, without the tuning. Where zero weights minimize the loss, Algorithm 1 "
         f"can end there, and then ranks at random: {collapses(found)}."
         f"\n\n{table1(found)}\n\nThe paper's set, KDD Cup 2008, is not available. Its text prints:\n\n{paper}",
-        f"## Figure 3: buffer sizes\n\nTest partial AUC [0, 0.1] in per cent after {SIZE_PASSES} passes; the paper's "
+        f"## Figure 3: buffer sizes\n\nTest partial AUC [0, 0.1] in percent after {SIZE_PASSES} passes; the paper's "
         "set (PPI) is not available. The paper: robust to the size until long buffers leave few steps, 2PMB more so."
         f"\n\n{size_table(found)}\n\n![Test partial AUC by buffer size](minibatch_buffers.png)",
     ]

@@ -45,7 +45,7 @@ POINTS = [(C, SIGMA) for C in CS] + [(10.0, sigma) for sigma in SIGMAS if sigma 
 
 
 def measures(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> list[float]:
-    """Return AUC and accuracy in per cent of a model fitted on standardized rows, and 1 if it missed its tolerance."""
+    """Return AUC and accuracy in percent of a model fitted on standardized rows, and 1 if it missed its tolerance."""
     scaler = StandardScaler().fit(X)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -142,7 +142,7 @@ def table3_section(found: dict[Any, Any]) -> str:
             if runs is not None:
                 rows.append((name, method, spread(runs, 1), paper, spread(runs, 0)))
     text = (
-        "## Table 3: accuracy of the model with the best AUC\n\nTen-fold, per cent, mean ± standard deviation over the "
+        "## Table 3: accuracy of the model with the best AUC\n\nTen-fold, percent, mean ± standard deviation over the "
         "folds, with the parameters of the best AUC in `kernels.md`. Labels come from the estimators' own thresholds."
     )
     return f"{text}\n\n{markdown(('set', 'method', 'accuracy', 'paper', 'AUC'), rows)}"
@@ -195,7 +195,7 @@ def figure5_section(found: dict[Any, Any]) -> str:
             rows.append((name, str(m), *(f"{b.mean():.2f} ± {b.std(ddof=1):.2f}" for b in best)))
     text = (
         "## Figure 5: benchmark sets by m\n\nBest ten-fold AUC and best ten-fold accuracy over the grid of C and sigma "
-        "of `kernels.md`, per cent, mean ± standard deviation over the folds, rho = 0.01. The paper: m has a slight "
+        "of `kernels.md`, percent, mean ± standard deviation over the folds, rho = 0.01. The paper: m has a slight "
         "influence; m = 10 has the best AUC on wdbc, and m = 50 does not always improve. Its values are not in "
         "numbers, and its second set is not named."
     )
@@ -216,7 +216,7 @@ def draw(found: dict[Any, Any]) -> None:
     for column, name, style in ((0, "AUC", "-"), (1, "accuracy", ":")):
         means = [np.mean(found["figure2", m, 0.01], axis=0)[column] for m in NEIGHBORS]
         left.plot(NEIGHBORS, means, style, marker="o", label=name)
-    left.set(xscale="log", xlabel="neighbors m", ylabel="per cent", title="ROC-SVM, rho = 0.01")
+    left.set(xscale="log", xlabel="neighbors m", ylabel="percent", title="ROC-SVM, rho = 0.01")
     for method, style in (("2-norm SVM", "-"), ("ROC-SVM", ":")):
         for share, color in zip(SHARES, ("C0", "C1", "C2"), strict=True):
             runs = np.array(found["figures34", method, share])[: len(CS), :, 0]
@@ -224,7 +224,7 @@ def draw(found: dict[Any, Any]) -> None:
             right.errorbar(
                 CS, runs.mean(axis=1), runs.std(axis=1, ddof=1), fmt=style, color=color, label=label, capsize=2
             )
-    right.set(xscale="log", xlabel="C", ylabel="AUC, per cent", title="sigma = 3, by the share of positives")
+    right.set(xscale="log", xlabel="C", ylabel="AUC, percent", title="sigma = 3, by the share of positives")
     for axes in (left, right):
         axes.legend(fontsize=8)
     figure.savefig(RESULTS / "rocsvm.png", dpi=100)
@@ -238,7 +238,7 @@ def draw_neighbours(found: dict[Any, Any]) -> None:
         for name in (name for name in SETS5 if ("figure5", name, NEIGHBOURS5[0]) in found):
             means = [best_point(found["figure5", name, m], column).mean() for m in NEIGHBOURS5]
             axes.plot(NEIGHBOURS5, means, marker="o", label=name)
-        axes.set(xlabel="neighbors m", ylabel=f"best {label}, per cent", xticks=NEIGHBOURS5)
+        axes.set(xlabel="neighbors m", ylabel=f"best {label}, percent", xticks=NEIGHBOURS5)
     axes.legend(fontsize=8)
     figure.savefig(RESULTS / "rocsvm_neighbours.png", dpi=100)
 

@@ -39,7 +39,7 @@ OFFICIAL = ("ijcnn1", "mnist", "cod-rna", "sector")
 # Above this number of features CBR keeps the diagonal only, to save time; the paper does so for high dimensions.
 MOST_FOR_FULL = 100
 
-# Published AUC in per cent; BAM was not run on the text sets.
+# Published AUC in percent; BAM was not run on the text sets.
 METHODS = ("OAM-seq", "OAM-gra", "CBR", "SOLAM", "ASAM", "PSAM", "BAM")
 LINEAR = {
     "spambase": (96.236, 95.995, 97.573, 94.204, 97.356, 97.508, 97.72),

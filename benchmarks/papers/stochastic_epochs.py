@@ -24,7 +24,7 @@ RUNS = 3
 
 
 def curve(name: str, method: str, run: int) -> list[float] | None:
-    """Return the test AUC in per cent after each number of passes."""
+    """Return the test AUC in percent after each number of passes."""
     if not (data_directory() / f"{name}.npz").exists():
         return None
     X, X_test, y, y_test = load(name, run)
@@ -48,7 +48,7 @@ def draw(found: dict[Any, Any], present: list[str]) -> None:
             axes.plot(EPOCHS, curves(found, name, method).mean(axis=0), marker=marker, markersize=4, label=method)
         axes.set(xscale="log", xticks=EPOCHS, xticklabels=EPOCHS, xlabel="passes", title=name)
         axes.minorticks_off()
-    panels[0].set_ylabel("test AUC, per cent")
+    panels[0].set_ylabel("test AUC, percent")
     panels[0].legend()
     figure.savefig(RESULTS / "stochastic_epochs.png", dpi=100)
 
@@ -67,7 +67,7 @@ def main() -> None:
         for method in METHODS
     ]
     text = (
-        f"Test AUC in per cent after a number of passes, mean of {RUNS} runs, as in the paper, which prints no values "
+        f"Test AUC in percent after a number of passes, mean of {RUNS} runs, as in the paper, which prints no values "
         "of its figure. The paper: PSAM is near its best AUC after the first pass on most sets."
     )
     picture = "![Test AUC by the number of passes](stochastic_epochs.png)"

@@ -26,7 +26,7 @@ PUBLISHED = {"tight": (62.20, 69.91), "structural": (61.53, 70.12), "SVM-AUC": (
 
 
 def run(method: str, seed: int) -> list[list[float]] | None:
-    """Return the test partial AUC in per cent and the chosen C for each beta."""
+    """Return the test partial AUC in percent and the chosen C for each beta."""
     data = load_sparse("thrombin")
     if data is None:
         return None
@@ -65,7 +65,7 @@ def main() -> None:
             Cs = f"{figures[:, 1].min():g} to {figures[:, 1].max():g}"
             rows.append((f"[0, {beta:g}]", method, text, f"{published[i]:.2f}", p, Cs))
     text = (
-        f"Test partial AUC in per cent, mean ± standard error over {N_SPLITS} splits in thirds; Wilcoxon's p of the "
+        f"Test partial AUC in percent, mean ± standard error over {N_SPLITS} splits in thirds; Wilcoxon's p of the "
         f"difference from tight. eps = {EPS:g}, at most {MAX_ITER} iterations. The paper states no spread; it marks "
         "SVM-AUC as different from tight at 95 %, structural as not different."
     )

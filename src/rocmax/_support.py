@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rocmax._docstrings import complete
+
 # Array type aliases.
 
 
@@ -27,25 +29,17 @@ RowNumbers = NDArray[np.int64]
 # Public module paths of classes and functions.
 
 
-def set_public_module(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Set the ``__module__`` of classes and functions to the public module that exports them, as NumPy and SciPy do.
+def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Make classes and functions of a ``namespace`` public: complete their docstrings, and set their ``__module__``.
 
-    Pickles, model files, reprs and the documentation then use the public path, independent of the file of the
-    definition. A package calls this function at the end of its ``__init__``.
-
-    Parameters
-    ----------
-    public : str
-        The public module.
-    namespace : dict
-        The ``globals()`` of the calling package.
-    names : iterable of str
-        Names to process; objects that are not classes or functions, or are from other packages, are not changed.
+    ``__module__`` becomes the public module that exports them, as in NumPy and SciPy, so that pickles, model files,
+    reprs and the documentation do not depend on the file of the definition. Objects of other packages are not changed.
     """
     for name in names:
         value = namespace[name]
-        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax.")
+        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax")
         if ours and value.__name__ == name:
+            complete(value)
             value.__module__ = public
 
 

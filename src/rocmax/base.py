@@ -58,8 +58,7 @@ class Decision(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -77,8 +76,7 @@ class Decision(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -93,12 +91,10 @@ class Decision(ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X
         y : array-like of shape (n_samples,)
             True class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+        sample_weight
 
         Returns
         -------
@@ -162,15 +158,11 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights; a weight is equivalent to a number of copies of the row.
+        y, sample_weight
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         data = check_training_set(self, X, y, sample_weight, self.pos_label, dense=not self.takes_sparse)
@@ -186,14 +178,11 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
+        decision_values
         """
         X = check_rows(self, X, dense=not self.takes_sparse)
         return self._sign() * (self._scores(X) - self.threshold_)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._support import Array, set_public_module
+from rocmax._support import Array, publish
 from rocmax._validation import named_pos_label
 from rocmax._window import check_floor, check_window
 from rocmax.metrics.curve import Curve, score_blocks
@@ -258,12 +258,7 @@ class PartialROCDisplay:
     ----------
     curves : list of RocBand
         Curves of the models.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_fpr, max_fpr, min_tpr
     pos_label : int, float, bool or str, default=None
         Label of the positive class, for the axes.
 
@@ -329,8 +324,7 @@ class PartialROCDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y_true
         y_score : array-like of shape (n_samples,) or dict of str to array-like
             Scores of one model, or a dict with the scores of several models by name.
         min_fpr : float, default=0.0
@@ -351,8 +345,7 @@ class PartialROCDisplay:
             Label of the positive class. If None, the larger label is used.
         name : str, default="model"
             Name of the model if there is only one.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax
         **options
             Options passed to :meth:`plot`.
 
@@ -441,8 +434,7 @@ class PartialROCDisplay:
             Different labels are an error.
         name : str, default="mean of the folds"
             Name of the curve.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax
         **options
             Options passed to :meth:`plot`.
 
@@ -482,8 +474,7 @@ class PartialROCDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax
         inset : bool, default=None
             Whether to enlarge the range in an inset. If None, it is enlarged if it is at most a third of either axis
             and there is room below the curves.
@@ -821,8 +812,7 @@ class ConvergenceDisplay:
         ----------
         estimator : estimator
             Fitted estimator with the attribute ``trace_``.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax
 
         Returns
         -------
@@ -844,8 +834,7 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, default=None
-            Axes to plot on. If None, a new figure is created.
+        ax
 
         Returns
         -------
@@ -869,4 +858,4 @@ class ConvergenceDisplay:
 
 __all__ = ["ConvergenceDisplay", "PartialAUCPathDisplay", "PartialROCDisplay", "RocBand"]
 
-set_public_module("rocmax.displays", globals(), __all__)
+publish("rocmax.displays", globals(), __all__)

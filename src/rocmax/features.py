@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from rocmax._support import Array, set_public_module
+from rocmax._support import Array, publish
 from rocmax._validation import CHECKING
 
 # Relative distance below which two quantiles are one knot: the difference would be rounding error.
@@ -47,10 +47,7 @@ class SplineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         Median of each column; 0 if all its values are missing.
     missing_ : ndarray of int
         Columns with missing values in the training rows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -188,4 +185,4 @@ def _rises(column: Array, knots: Array) -> Array:
 __all__ = ["SplineFeatures"]
 
 # The name is exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
+publish("rocmax", globals(), __all__)

@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 from rocmax import losses
-from rocmax._support import Array, Bools, set_public_module
+from rocmax._support import Array, Bools, publish
 from rocmax._window import check_beta, check_floor, check_rate, check_region, check_top, check_window, top_weight
 from rocmax.losses import Loss
 from rocmax.metrics.scores import METRICS, Metric, find_metric, named_metric
@@ -96,8 +96,7 @@ class Measure(ABC):
         decision : array-like of shape (n_samples,)
             Scores minus the threshold: a value above 0 predicts the positive class. Ranking measures do not depend on
             the threshold.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Number of copies of each row.
+        sample_weight
         pos_label : object, default=None
             The positive class; the larger label if None.
 
@@ -228,13 +227,11 @@ class PartialAUCMeasure(CornerMeasure):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Also the limit on the
-        false-positive rate of the threshold.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. If it is above 0, the threshold reaches it.
+    min_fpr
+    max_fpr : ...
+        Also the limit on the false-positive rate of the threshold.
+    min_tpr : ...
+        If it is above 0, the threshold reaches it.
     standardize : bool, default=False
         Whether the score is standardized, see :func:`rocmax.metrics.partial_auc_score`.
     normalize : bool, default=True
@@ -287,8 +284,7 @@ class TwoWayPartialAUCMeasure(CornerMeasure):
 
     Parameters
     ----------
-    min_tpr : float
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_tpr
     max_fpr : float
         Right edge of the region, ``0 < max_fpr <= 1``.
 
@@ -372,8 +368,7 @@ class PrecisionAtKMeasure(Measure):
 
     Parameters
     ----------
-    k : int or float
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    k
 
     Examples
     --------
@@ -448,8 +443,7 @@ class FBetaMeasure(Measure):
 
     Parameters
     ----------
-    beta : float, default=1.0
-        Weight of the recall, above 0.
+    beta
     """
 
     beta: float = 1.0
@@ -644,4 +638,4 @@ __all__ = [
     "pick_measure",
 ]
 
-set_public_module("rocmax.measures", globals(), __all__)
+publish("rocmax.measures", globals(), __all__)

@@ -22,7 +22,7 @@ from scipy import sparse
 
 import rocmax
 from rocmax._files import beyond_limit, unpack_limit, write_file
-from rocmax._support import need, set_public_module
+from rocmax._support import need, publish
 
 # Increased when earlier versions must not read the file.
 FORMAT = 3
@@ -360,4 +360,4 @@ def _skops() -> Any:
         return importlib.import_module("skops.io")
 
 
-set_public_module("rocmax", globals(), ("load", "save", "trusted_types"))
+publish("rocmax", globals(), ("load", "save", "trusted_types"))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from rocmax._support import Array
+from rocmax._support import Array, publish
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 
@@ -454,3 +454,6 @@ def _is_far(X: Any) -> bool:
 
 def _same(w: Array) -> Array:
     return w
+
+
+publish("rocmax.operators", globals(), __all__)

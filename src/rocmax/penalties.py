@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Parameters, set_public_module
+from rocmax._support import Array, Parameters, publish
 
 # Penalties that are added to the loss.
 
@@ -525,4 +525,4 @@ __all__ = [
     "group_labels",
 ]
 
-set_public_module("rocmax.penalties", globals(), __all__)
+publish("rocmax.penalties", globals(), __all__)

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from rocmax._folds import split_groups
-from rocmax._support import Array, Message, Parameter, set_public_module
+from rocmax._support import Array, Message, Parameter, publish
 from rocmax._validation import (
     check_target,
     class_scores,
@@ -362,9 +362,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
         label. Another label than that of the estimator is an error.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used. Used only if ``cv`` is a float.
+    random_state : ...
+        Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
         Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
         groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
@@ -385,8 +384,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
     violation_bound_ : float
         Bound on the probability that the false-positive rate is above ``max_fpr``; NaN without ``confidence``.
         With groups, it is ``1 - confidence``.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     positive_class_ : object
         The positive class.
     n_features_in_ : int
@@ -443,8 +441,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
             Training rows, in any format that the estimator accepts.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
         groups : array-like of shape (n_samples,), default=None
             Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
             They are passed on to an estimator whose ``fit`` takes ``groups``.
@@ -454,8 +451,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters("max_fpr")
         held_out = self._scored(X, y, groups, params)
@@ -516,9 +512,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
         label. Another label than that of the estimator is an error.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used. Used only if ``cv`` is a float.
+    random_state : ...
+        Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
         Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
         groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
@@ -539,8 +534,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     violation_bound_ : float
         Bound on the probability that the true-positive rate is below ``min_tpr``; NaN without ``confidence``.
         With groups, it is ``1 - confidence``.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     positive_class_ : object
         The positive class.
     n_features_in_ : int
@@ -597,8 +591,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
             Training rows, in any format that the estimator accepts.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
         groups : array-like of shape (n_samples,), default=None
             Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
             They are passed on to an estimator whose ``fit`` takes ``groups``.
@@ -608,8 +601,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters("min_tpr")
         held_out = self._scored(X, y, groups, params)
@@ -794,4 +786,4 @@ def _log_worst(bets: Array, rows: Array, max_rate: float) -> float:
 __all__ = ["FPRThresholdClassifier", "TPRThresholdClassifier"]
 
 # The names are exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
+publish("rocmax", globals(), __all__)

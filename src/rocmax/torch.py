@@ -30,6 +30,7 @@ except ImportError as error:
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from rocmax._support import publish
 from rocmax._window import check_beta, check_corner, check_top
 
 # Checks of what a loss for networks gets: parameters on the host, tensors without waiting for a device.
@@ -646,9 +647,8 @@ class PartialAUCLoss(_ScoreLoss):
     ----------
     min_fpr, max_fpr : float, default=0.0 and 0.1
         The window, ``0 <= min_fpr < max_fpr <= 1``.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Only the positives with the lowest scores,
-        a share ``1 - min_tpr`` of them, are then compared.
+    min_tpr : ...
+        Only the positives with the lowest scores, a share ``1 - min_tpr`` of them, are then compared.
     surrogate : {"squared_hinge", "hinge", "ramp"}, default="squared_hinge"
         What a pair of a positive and a negative inside the window costs:
 
@@ -888,8 +888,7 @@ class FBetaLoss(_ScoreLoss):
 
     Parameters
     ----------
-    beta : float, default=1.0
-        Weight of the recall, above 0.
+    beta
     width : float, default=None
         Length of the step in the scores: 1 if None.
     memory : int, default=0
@@ -1037,3 +1036,6 @@ def _half(width: float | None) -> float:
 
 def _shown(module: torch.nn.Module, *names: str) -> str:
     return ", ".join(f"{name}={getattr(module, name)!r}" for name in names)
+
+
+publish("rocmax.torch", globals(), __all__)

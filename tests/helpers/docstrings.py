@@ -36,9 +36,9 @@ class Entry(NamedTuple):
     text: str
 
 
-def parse_parameters(doc):
-    """Return the entries of the section Parameters of a docstring, in order."""
-    section = re.search(r"^Parameters\n-{10}\n(.*?)(?=^[A-Z][\w ]+\n-{3,}$|\Z)", inspect.cleandoc(doc), re.S | re.M)
+def parse_parameters(doc, section="Parameters"):
+    """Return the entries of a section of a docstring, in order."""
+    section = re.search(rf"^{section}\n-{{10}}\n(.*?)(?=^[A-Z][\w ]+\n-{{3,}}$|\Z)", inspect.cleandoc(doc), re.S | re.M)
     entries = []
     for line in section[1].splitlines() if section else ():
         if line and not line.startswith(" "):

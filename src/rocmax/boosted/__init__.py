@@ -1,6 +1,6 @@
 """Boosted trees for ranking measures, by LightGBM or XGBoost."""
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.boosted.classifier import BoostedClassifier
 from rocmax.boosted.trees import TreeModel
 
@@ -8,5 +8,5 @@ __all__ = ["BoostedClassifier"]
 # Classes stored in fitted models. Model files refer to them by name, so the names must not change.
 _STORED = {"TreeModel": TreeModel}
 # The names are exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
-set_public_module("rocmax.boosted", _STORED, _STORED)
+publish("rocmax", globals(), __all__)
+publish("rocmax.boosted", _STORED, _STORED)

@@ -155,19 +155,17 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     measure : str or Measure, default="partial_auc"
         Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
         "break_even_point", "f_beta" or "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
-        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
-        "two_way_partial_auc".
-    k : int or float, default=0.1
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
-        A number is converted to a fraction of the training rows for the choice of the threshold.
-    beta : float, default=1.0
-        Weight of the recall, above 0. Used by "f_beta".
+    min_fpr : ...
+        Used by "partial_auc".
+    max_fpr : ...
+        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+    min_tpr : ...
+        Used by "partial_auc" and "two_way_partial_auc".
+    k : ...
+        Used by "precision_at_k". A number is converted to a fraction of the training rows for the choice of the
+        threshold.
+    beta : ...
+        Used by "f_beta".
     engine : {"lightgbm", "xgboost"}, default="lightgbm"
         Library that grows the trees: ``pip install 'rocmax[boost]'`` for LightGBM, ``'rocmax[xgboost]'`` for XGBoost.
     objective : {"auto", "binary", "window"}, default="auto"
@@ -199,13 +197,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         Number of threads of the engine; -1 for all cores that the process may use. None takes one thread for each
         2,000,000 values of `X`, so one for a small table, up to these cores; the variable ``OMP_NUM_THREADS`` and
         limits by threadpoolctl are respected. The fitted trees do not depend on it.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    random_state, pos_label, verbose
 
     Attributes
     ----------
@@ -231,12 +223,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         Categories of each categorical column, by position.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each feature in the total gain of the splits.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    classes_, n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -321,8 +308,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows; NaN is a missing value.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, of which only the ratios matter.
         groups : array-like of shape (n_samples,), default=None
@@ -331,8 +317,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         need(self.engine)
@@ -381,9 +366,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
+        decision_values
         """
         scores = self._scores(self.encode(X)) - self.threshold_
         return towards(scores, positive_index(self.classes_, self.pos_label))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocmax._support import publish
 from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
 from rocmax.losses import Loss
 from rocmax.measures import Measure
@@ -105,3 +106,6 @@ def _check_parameters(data: Any) -> None:
                 f"{name} must be {none}, because LightGBM ignores it for a callable objective; got {given!r}. Use the "
                 f"weights of the data set"
             )
+
+
+publish("rocmax.boosted.lightgbm", globals(), __all__)

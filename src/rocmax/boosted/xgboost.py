@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rocmax._support import publish
 from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
 from rocmax.losses import Loss
 from rocmax.measures import Measure
@@ -94,3 +95,6 @@ class _XGBoostEvaluation(Evaluation):
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[str, float] | float:
         value = self.value(rows_of_call(scores, data, sample_weight))
         return (self.name, value) if hasattr(data, "get_label") else value
+
+
+publish("rocmax.boosted.xgboost", globals(), __all__)

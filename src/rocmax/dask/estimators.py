@@ -90,8 +90,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         local = self._local()
         local._check_parameters()
@@ -323,8 +322,7 @@ class DaskAUCClassifier(DaskLinear):
         Client of the cluster. None uses the current client. A clone has the same client, and a pickle has none.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights, as for :class:`~rocmax.AUCClassifier`.
-    C : float, default=1.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    C
     radius : float, default=None
         Upper bound on the norm. Required with a constraint, and only allowed with one.
     l1_ratio : float, default=0.5
@@ -333,8 +331,7 @@ class DaskAUCClassifier(DaskLinear):
         Groups of ``constraint="group"``.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
+    max_iter
     standardize : bool, default=True
         Whether the penalty or the constraint refers to standardized features; ``coef_`` always refers to the original
         features.
@@ -346,25 +343,17 @@ class DaskAUCClassifier(DaskLinear):
     timeout : float, default=60.0
         Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
         worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    pos_label, verbose
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold, which maximizes TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
+    classes_, objective_
     dual_gap_ : float
         The objective minus a certified lower bound on its minimum, including the error of the histograms.
-    n_iter_ : int
-        Iterations.
+    n_iter_
     n_rounds_ : int
         Number of requests to the workers.
 
@@ -435,10 +424,7 @@ class DaskPartialAUCClassifier(DaskLinear):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
         Loss to minimize, as for :class:`~rocmax.PartialAUCClassifier`.
     min_tpr : float, default=0.0
@@ -448,8 +434,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         Client of the cluster. None uses the current client. A clone has the same client, and a pickle has none.
     constraint : {"l2", "l1", "elasticnet", "group"}, default=None
         Norm constraint on the weights, as for :class:`~rocmax.PartialAUCClassifier`.
-    C : float, default=1.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    C
     radius : float, default=None
         Upper bound on the norm. Required with a constraint, and only allowed with one.
     l1_ratio : float, default=0.5
@@ -458,8 +443,7 @@ class DaskPartialAUCClassifier(DaskLinear):
         Groups of ``constraint="group"``.
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
+    max_iter
     standardize : bool, default=True
         Whether the penalty or the constraint refers to standardized features; ``coef_`` always refers to the original
         features.
@@ -471,25 +455,15 @@ class DaskPartialAUCClassifier(DaskLinear):
     timeout : float, default=60.0
         Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
         worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    pos_label, verbose
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold, which is that of :class:`~rocmax.PartialAUCClassifier` on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
-    n_iter_ : int
-        Iterations.
+    classes_, objective_, dual_gap_
+    n_iter_
     n_rounds_ : int
         Number of requests to the workers.
 

@@ -361,10 +361,7 @@ def roc_auc_score(
         Higher means more likely positive; with the partitions of ``y_true``.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    n_bins : int, default=8192
-        Number of bins of the histogram for each class.
+    pos_label, n_bins
     exact : bool, default=True
         Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
         value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
@@ -420,18 +417,12 @@ def partial_auc_score(
         Two classes, of any type.
     y_score : dask Array or Series of shape (n_samples,)
         Higher means more likely positive; with the partitions of ``y_true``.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     min_tpr : float, default=0.0
         Lower end of the range of true-positive rates, at least 0 and below 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    n_bins : int, default=8192
-        Number of bins of the histogram for each class.
+    pos_label, n_bins
     exact : bool, default=True
         Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
         value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
@@ -496,10 +487,7 @@ def tpr_at_fpr(
         Limit on the false-positive rate, from 0 to 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    n_bins : int, default=8192
-        Number of bins of the histogram for each class.
+    pos_label, n_bins
     exact : bool, default=True
         Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
         fetched for the exact value. If False, ``error`` bounds the difference from the exact value.
@@ -560,10 +548,7 @@ def fpr_at_tpr(
         Required true-positive rate, from 0 to 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    n_bins : int, default=8192
-        Number of bins of the histogram for each class.
+    pos_label, n_bins
     exact : bool, default=True
         Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
         fetched for the exact value. If False, ``error`` bounds the difference from the exact value.

@@ -6,10 +6,10 @@ with NaN for missing values for numbers and booleans, strings for text, and date
 
 from __future__ import annotations
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.data.read import DataError, Table, TableSource, iter_batches, read_columns, read_table
 from rocmax.data.store import RowStore
 
 __all__ = ["DataError", "RowStore", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
 
-set_public_module("rocmax.data", globals(), __all__)
+publish("rocmax.data", globals(), __all__)

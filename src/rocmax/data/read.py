@@ -1242,17 +1242,14 @@ class TableSource:
     table : str, Path, list of them, file or data frame
         File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
         binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
-    delimiter : str, default=None
-        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    delimiter
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
         A character between groups of digits of numbers that are written as text.
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding : str, default=None
-        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
-        latin-1.
+    encoding
     sheet : str, default=None
         Name of the sheet of an Excel workbook. If None, only one sheet may have values.
     max_bytes : int, default=None
@@ -1344,22 +1341,19 @@ class TableSource:
 
         Parameters
         ----------
-        target : str, default=None
-            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        target
         columns : sequence of str, default=None
             Features to read, in this order. If None, all columns except the target are read.
         types : dict, default=None
             "number" or "text" for columns whose type should not be inferred.
         n_features : int, default=None
             Number of features of an svmlight file. If None, the largest index is used.
-        zero_based : bool, default=False
-            Whether the feature indices of an svmlight file start at 0 instead of 1.
+        zero_based
         max_bytes : int, default=None
             Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file.
             If None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no
             limit.
-        skip_unlabelled : bool, default=False
-            Whether to leave out rows without a label, which are otherwise an error.
+        skip_unlabelled
 
         Returns
         -------
@@ -1400,8 +1394,7 @@ class TableSource:
 
         Parameters
         ----------
-        target : str, default=None
-            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        target
         batch_size : int, default=10000
             Number of rows in a batch; the last batch may have fewer.
         buffer_size : int, default=None
@@ -1415,10 +1408,7 @@ class TableSource:
             from the first 4 MB of a text table; a later row with another type is an error that names the line.
         n_features : int, default=None
             Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
-        zero_based : bool, default=False
-            Whether the feature indices of an svmlight file start at 0 instead of 1.
-        skip_unlabelled : bool, default=False
-            Whether to leave out rows without a label, which are otherwise an error.
+        zero_based, skip_unlabelled
 
         Returns
         -------
@@ -1650,11 +1640,7 @@ def read_columns(
     ----------
     path : str, Path or data frame
         Table, as in :func:`read_table`.
-    delimiter : str, default=None
-        Field delimiter of a text table. If None, it is detected from the header and the first rows.
-    encoding : str, default=None
-        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
-        latin-1.
+    delimiter, encoding
     sheet : str, default=None
         Name of the sheet of an Excel workbook. If None, only one sheet may have values.
 
@@ -1690,34 +1676,28 @@ def read_table(
     path : str, Path or data frame
         A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
         .bz2, .zst). A pandas or polars DataFrame is also accepted.
-    target : str, default=None
-        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+    target
     columns : sequence of str, default=None
         Features to read, in this order. If None, all columns except the target are read.
     types : dict, default=None
         "number" or "text" for columns whose type should not be inferred.
-    delimiter : str, default=None
-        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    delimiter
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
         A character between groups of digits of numbers that are written as text.
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding : str, default=None
-        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
-        latin-1.
+    encoding
     sheet : str, default=None
         Name of the sheet of an Excel workbook. If None, only one sheet may have values.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used.
-    zero_based : bool, default=False
-        Whether the feature indices of an svmlight file start at 0 instead of 1.
+    zero_based
     max_bytes : int, default=None
         Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
         None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit.
-    skip_unlabelled : bool, default=False
-        Whether to leave out rows without a label, which are otherwise an error.
+    skip_unlabelled
 
     Returns
     -------
@@ -1792,8 +1772,7 @@ def iter_batches(
     path : str, Path or data frame
         A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
         .bz2, .zst). A pandas or polars DataFrame is also accepted.
-    target : str, default=None
-        Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+    target
     batch_size : int, default=10000
         Number of rows in a batch; the last batch may have fewer.
     buffer_size : int, default=None
@@ -1805,25 +1784,19 @@ def iter_batches(
     types : dict, default=None
         "number" or "text" for columns whose type should not be inferred. The other types are inferred
         from the first 4 MB of a text table; a later row with another type is an error that names the line.
-    delimiter : str, default=None
-        Field delimiter of a text table. If None, it is detected from the header and the first rows.
+    delimiter
     decimal : {".", ","}, default="."
         The decimal mark of numbers in a text table.
     thousands : str, default=None
         A character between groups of digits of numbers that are written as text.
     na : str or sequence of str, default=()
         Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding : str, default=None
-        The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
-        latin-1.
+    encoding
     sheet : str, default=None
         Name of the sheet of an Excel workbook. If None, only one sheet may have values.
     n_features : int, default=None
         Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
-    zero_based : bool, default=False
-        Whether the feature indices of an svmlight file start at 0 instead of 1.
-    skip_unlabelled : bool, default=False
-        Whether to leave out rows without a label, which are otherwise an error.
+    zero_based, skip_unlabelled
 
     Yields
     ------

@@ -689,24 +689,19 @@ class RowStore:
         files : str, Path or list
             A file, as in :func:`read_table`, a pattern such as ``"data/*.parquet"``, or a list of files. All files must
             have the same columns.
-        target : str, default=None
-            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        target
         weight : str, default=None
             Name of the column with sample weights.
         columns : sequence of str, default=None
             Features to read, in this order. If None, all columns except the target and the weights are read.
         types : dict, default=None
             "number" or "text" for columns whose type should not be inferred.
-        delimiter : str, default=None
-            Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        delimiter
         encoding : str, default=None
             Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
-        zero_based : bool, default=False
-            Whether the feature indices of an svmlight file start at 0 instead of 1.
-        skip_unlabelled : bool, default=False
-            Whether to leave out rows without a label, which are otherwise an error.
+        zero_based, skip_unlabelled
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
             own, for blocks of text and for row groups of parquet files, which are not part of it.

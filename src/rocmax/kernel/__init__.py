@@ -1,6 +1,6 @@
 """Kernel machines: exact and approximate feature maps, and the ROC-SVM."""
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.kernel.maps import ExactKernelMap, Kernel, KMeansNystroem
 from rocmax.kernel.rocsvc import ROCSVC
 
@@ -8,5 +8,5 @@ __all__ = ["ROCSVC", "ExactKernelMap", "KMeansNystroem"]
 # Classes stored in fitted models. Model files refer to them by name, so the names must not change.
 _STORED = {"Kernel": Kernel}
 # The names are exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
-set_public_module("rocmax.kernel", _STORED, _STORED)
+publish("rocmax", globals(), __all__)
+publish("rocmax.kernel", _STORED, _STORED)

@@ -188,17 +188,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
-        n_features``.
-    degree : int, default=3
-        Degree of the "poly" kernel.
-    coef0 : float, default=0.0
-        Independent term of the "poly" and "sigmoid" kernels.
-    max_gram_mb : float, default=1000.0
-        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
+    kernel, gamma, degree, coef0, max_gram_mb
 
     Attributes
     ----------
@@ -206,8 +196,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         The training rows; not available for "precomputed".
     components_ : ndarray of shape (n_samples, n_components)
         :math:`V \Lambda^{-1/2}`, without eigenvalues that are zero up to rounding error.
-    n_features_in_ : int
-        Number of features.
+    n_features_in_
 
     See Also
     --------
@@ -328,9 +317,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Number of rows in a batch of k-means, and in a block of the kernel matrix.
     max_iter : int, default=100
         Maximum number of passes over the rows in k-means, which stops early if it does not improve.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    random_state
 
     Attributes
     ----------
@@ -342,10 +329,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Number of passes of k-means.
     gamma_ : float or None
         Value of ``gamma`` that was used.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     See Also
     --------

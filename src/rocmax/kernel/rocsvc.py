@@ -37,8 +37,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    kernel
     C : float, default=1.0
         Regularization parameter, the weight of each pair. Must be positive. The sum grows with the number of pairs: the
         ``C`` of :class:`~rocmax.AUCClassifier`, which takes the mean, corresponds to ``C / (m * n)`` here for
@@ -50,43 +49,25 @@ class ROCSVC(KernelMixin, ScoredClassifier):
         some negative count, each with its ``n_neighbors`` nearest negatives. Distances are those of the kernel; for
         "rbf" their order is that of the features. Neighbors are counted by rows, whatever their weight. None takes all
         pairs.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
-        n_features``.
-    degree : int, default=3
-        Degree of the "poly" kernel.
-    coef0 : float, default=0.0
-        Independent term of the "poly" and "sigmoid" kernels.
+    gamma, degree, coef0
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
         ``tol`` times the improvement of the objective over zero coefficients. The ``tol`` of ``SVC`` bounds the
         violation of the optimality conditions instead; its default of 1e-3 corresponds to a relative gap between 5e-5
         (small ``C``) and 3e-3 (large ``C``) on the data of ``benchmarks/papers/kernels.py``.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    max_gram_mb : float, default=1000.0
-        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    max_iter, max_gram_mb, pos_label, verbose
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the support vectors: the sum of the multipliers of the pairs of each row.
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Support vectors; not available for "precomputed".
+    support_, support_vectors_
     threshold_ : float
         Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     n_pairs_ : float
         Sum of the weights of the pairs; without sample weights, the number of pairs.
-    objective_ : float
-        The objective at the solution.
+    objective_
     dual_gap_ : float
         The objective minus the dual objective of feasible multipliers.
     kkt_residual_ : float

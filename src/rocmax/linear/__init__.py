@@ -1,6 +1,6 @@
 """Linear classifiers fitted to all training rows."""
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.decisions import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV
@@ -21,4 +21,4 @@ __all__ = [
 ]
 
 # The names are exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
+publish("rocmax", globals(), __all__)

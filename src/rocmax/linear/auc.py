@@ -34,18 +34,10 @@ class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScor
     ----------
     loss : {"hinge", "squared_hinge"}, default="hinge"
         Loss on the pairs of a positive and a negative.
-    constraint : {"l2", "l1", "elasticnet", "group"}, default=None
-        Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
-        the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
-        :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
-        (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
-        features should have a common scale.
-    C : float, default=1.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive.
+    constraint, C
     radius : float, default=None
         Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
-    l1_ratio : float, default=0.5
-        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    l1_ratio
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
@@ -54,38 +46,16 @@ class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScor
         Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
         violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
         even where zero weights have a lower objective. It requires ``loss="hinge"``, without a ``constraint``.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold with the largest TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum.
-    n_iter_ : int
-        Iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    classes_, objective_
+    dual_gap_, n_iter_
+    trace_, n_features_in_, feature_names_in_
 
     See Also
     --------

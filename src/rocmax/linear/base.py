@@ -42,9 +42,7 @@ class LinearDecision:
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Decision values. With ``pos_label=classes_[0]``, *lower* values indicate the positive class, as expected by
-            scikit-learn's scorers and displays; ``positive_scores`` returns values in which higher means positive.
+        decision_values
         """
         X = check_rows(self, X)
         result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
@@ -69,15 +67,11 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that the penalty affects all of them equally.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights; a weight is equivalent to a number of copies of the row.
+        y, sample_weight
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         self._fit_to(check_training_set(self, X, y, sample_weight, self.pos_label))

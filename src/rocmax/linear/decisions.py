@@ -139,8 +139,7 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    beta : float, default=1.0
-        Weight of the recall, above 0.
+    beta
     loss : {"auto", "convex"}, default="auto"
         Loss to minimize:
 
@@ -151,45 +150,19 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
           :class:`~rocmax.losses.FBeta`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
           weights.
-    C : float, default=10.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the model close to the starting point and large values optimize the soft measure only, if its
-        gradient at the starting point exceeds sampling noise.
-    start_C : float, default=1.0
-        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
-        iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    C : ...
+        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
+        measure only, if its gradient at the starting point exceeds sampling noise.
+    start_C
+    tol : ...
+        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN with "auto".
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    coef_, intercept_, classes_, objective_
+    dual_gap_
+    n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -273,45 +246,19 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
           :class:`~rocmax.losses.GMean`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
           weights.
-    C : float, default=10.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the model close to the starting point and large values optimize the soft measure only, if its
-        gradient at the starting point exceeds sampling noise.
-    start_C : float, default=1.0
-        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
-        iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    C : ...
+        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
+        measure only, if its gradient at the starting point exceeds sampling noise.
+    start_C
+    tol : ...
+        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN with "auto".
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    coef_, intercept_, classes_, objective_
+    dual_gap_
+    n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -371,8 +318,7 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    k : int or float, default=0.1
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    k
     loss : {"auto", "convex"}, default="auto"
         Loss to minimize:
 
@@ -382,48 +328,22 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
           Features are standardized internally, so their scale does not matter.
         - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.PrecisionAtK`,
           to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
-    C : float, default=10.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the model close to the starting point and large values optimize the soft measure only, if its
-        gradient at the starting point exceeds sampling noise.
-    start_C : float, default=1.0
-        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+    C : ...
+        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
+        measure only, if its gradient at the starting point exceeds sampling noise.
+    start_C
     reference : {"best", "positives"}, default="best"
         Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" with ``loss="auto"``.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
-        iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    tol : ...
+        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN with "auto".
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    coef_, intercept_, classes_, objective_
+    dual_gap_
+    n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -517,45 +437,19 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
           Features are standardized internally, so their scale does not matter.
         - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.BreakEven`,
           to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
-    C : float, default=10.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the model close to the starting point and large values optimize the soft measure only, if its
-        gradient at the starting point exceeds sampling noise.
-    start_C : float, default=1.0
-        Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights. With ``loss="auto"``, it stops when an
-        iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    C : ...
+        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
+        measure only, if its gradient at the starting point exceeds sampling noise.
+    start_C
+    tol : ...
+        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
+    max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN with "auto".
-    n_iter_ : int
-        Number of iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    coef_, intercept_, classes_, objective_
+    dual_gap_
+    n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----

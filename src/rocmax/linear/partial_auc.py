@@ -55,11 +55,9 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. A limit of one percent
-        false positives is ``max_fpr=0.01``.
+    min_fpr
+    max_fpr : ...
+        A limit of one percent false positives is ``max_fpr=0.01``.
     loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
         Loss to minimize:
 
@@ -79,24 +77,17 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
         With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
         In this case, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and returns the fit
         with the larger partial AUC on the training rows, so it does not collapse when the tight loss does.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Only the part of the curve above it is maximized,
-        for applications that must not miss positives: ``min_tpr=0.8, max_fpr=1.0`` is the area above 80 percent true
-        positives. With both limits, it is the two-way partial AUC.
-    constraint : {"l2", "l1", "elasticnet", "group"}, default=None
-        Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
-        the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
-        :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
-        (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
-        features should have a common scale.
-    C : float, default=1.0
-        Regularization parameter, the weight of the loss against the penalty. Must be positive. With ``loss="auto"``,
-        small values keep the model close to the starting point and large values optimize the partial AUC of the
-        training rows only. The penalty is scaled by the number of examples in the window per feature.
+    min_tpr : ...
+        Only the part of the curve above it is maximized, for applications that must not miss positives: ``min_tpr=0.8,
+        max_fpr=1.0`` is the area above 80 percent true positives. With both limits, it is the two-way partial AUC.
+    constraint
+    C : ...
+        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the
+        partial AUC of the training rows only. The penalty is scaled by the number of examples in the window per
+        feature.
     radius : float, default=None
         Upper bound on :math:`\Omega(w)`. Required with a constraint, and only allowed with one.
-    l1_ratio : float, default=0.5
-        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    l1_ratio
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
@@ -107,40 +98,20 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
         even where zero weights have a lower objective.
         It requires the loss "tight", "structural" or "hinge", without a ``constraint``; with "hinge" and
         ``min_fpr > 0`` it solves the inner problems of CCCP and computes their starting point.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights. For losses that are not convex, the fit stops
-        when an iteration reduces the objective by less than ``tol``, relatively.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    tol : ...
+        For losses that are not convex, the fit stops when an iteration reduces the objective by less than ``tol``,
+        relatively.
+    max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``. With
         ``min_tpr > 0``, minus the highest threshold whose true-positive rate on them is at least ``min_tpr``.
-    classes_ : ndarray of shape (2,)
-        The classes.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
-    n_iter_ : int
-        Iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    classes_, objective_, dual_gap_
+    n_iter_
+    trace_, n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -355,14 +326,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_tpr
     Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
@@ -375,17 +342,12 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         even where zero weights have a lower objective.
     tol : float, default=1e-3
         Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
+    max_iter
     n_jobs : int, default=None
         Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used. Used only for the default folds.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    random_state : ...
+        Used only for the default folds.
+    pos_label, verbose
 
     Attributes
     ----------
@@ -404,13 +366,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     start_scores_ : dict
         Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is
         not "auto".
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``. With
         ``min_tpr > 0``, minus the highest threshold whose true-positive rate on them is at least ``min_tpr``.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     objective_ : float
         The bounded loss of the model on the training rows. If ``loss`` is not "auto", the mean over the folds of the
         objective of the selected fits.
@@ -418,10 +378,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         NaN with ``loss="auto"``, because the loss is not convex; otherwise the mean over the folds.
     n_iter_ : int
         Largest number of iterations of a fit.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -496,18 +453,14 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that the penalty affects all of them equally.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights; a weight is equivalent to a number of copies of the row.
+        y, sample_weight
         groups : array-like of shape (n_samples,), default=None
             Group of each row, such as a customer. No group is in both parts of a split, and folds by default or by
             number are those of :class:`~sklearn.model_selection.StratifiedGroupKFold`.
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         data = check_training_set(self, X, y, sample_weight, self.pos_label)

@@ -87,8 +87,7 @@ class PartialAUCPath:
             Rows.
         y : array-like of shape (n_samples,)
             True class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
+        sample_weight
 
         Returns
         -------
@@ -139,16 +138,10 @@ def partial_auc_path(
     ----------
     X : array-like or CSR matrix of shape (n_samples, n_features)
         Training rows; the features should have a common scale.
-    y : array-like of shape (n_samples,)
-        Two classes, of any type.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Only the part of the curve above it is maximized,
-        for applications that must not miss positives: ``min_tpr=0.8, max_fpr=1.0`` is the area above 80 percent true
-        positives. With both limits, it is the two-way partial AUC.
+    y, min_fpr, max_fpr
+    min_tpr : ...
+        Only the part of the curve above it is maximized, for applications that must not miss positives: ``min_tpr=0.8,
+        max_fpr=1.0`` is the area above 80 percent true positives. With both limits, it is the two-way partial AUC.
     loss : {"tight", "structural", "auto"}, default="tight"
         Loss to minimize, as in :class:`PartialAUCClassifier`.
     constraint : {"l1", "elasticnet", "group", "l2"}, default="l1"
@@ -158,19 +151,13 @@ def partial_auc_path(
         the linear approximation of the loss at zero weights is zero.
     n_radii : int, default=20
         Number of default radii.
-    l1_ratio : float, default=0.5
-        The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+    l1_ratio
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
     tol : float, default=1e-3
         Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; a weight is equivalent to a number of copies of the row.
+    max_iter, pos_label, sample_weight
 
     Returns
     -------

@@ -404,8 +404,7 @@ def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution |
         The problem.
     tol : float
         Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows.
-    max_iter : int
-        Maximum number of iterations.
+    max_iter
     near : Solution, default=None
         Solution of a similar problem to begin with; None begins with zero weights.
     """

@@ -59,35 +59,16 @@ class ScoreClassifier(LinearScoreClassifier):
         Tolerance of the solver if ``solver=None``; otherwise that of the given solver is used.
     max_iter : int, default=500
         Maximum number of iterations of the solver if ``solver=None``.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
-    warm_start : bool, default=False
-        Whether to start from the solution of the previous fit.
+    pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
-    intercept_ : ndarray of shape (1,)
-        Minus the threshold.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    coef_, intercept_, classes_
     solver_ : Solver
         The solver that was used.
-    objective_ : float
-        The objective at the solution.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
-    n_iter_ : int
-        Iterations.
-    trace_ : list of Progress
-        Objective, bound and passes over the data, one entry per iteration.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    objective_, dual_gap_
+    n_iter_
+    trace_, n_features_in_, feature_names_in_
 
     See Also
     --------

@@ -526,24 +526,19 @@ class FitFilesMixin:
             converted once to a binary copy in ``folder``, which is removed after the fit. To use a copy in several
             fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`, and no other parameter
             except ``standardize``.
-        target : str, default=None
-            Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+        target
         weight : str, default=None
             Name of the column with sample weights.
         columns : sequence of str, default=None
             Features to read, in this order. If None, all columns except the target and the weights are read.
         types : dict, default=None
             "number" or "text" for columns whose type should not be inferred.
-        delimiter : str, default=None
-            Field delimiter of a text table. If None, it is detected from the header and the first rows.
+        delimiter
         encoding : str, default=None
             Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
         n_features : int, default=None
             Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
-        zero_based : bool, default=False
-            Whether the feature indices of an svmlight file start at 0 instead of 1.
-        skip_unlabelled : bool, default=False
-            Whether to leave out rows without a label, which are otherwise an error.
+        zero_based, skip_unlabelled
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
@@ -558,8 +553,7 @@ class FitFilesMixin:
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         from rocmax.data import RowStore  # loads the readers of all formats
 

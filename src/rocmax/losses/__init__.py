@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
 from rocmax.losses.binned import Binned, Bins, ScoreGrid
 from rocmax.losses.bounded import PartialAUCRamp, SoftMeasure, SoftPrecision
@@ -42,4 +42,4 @@ __all__ = [
     "WindowPairs",
 ]
 
-set_public_module("rocmax.losses", globals(), __all__)
+publish("rocmax.losses", globals(), __all__)

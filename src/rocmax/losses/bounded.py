@@ -111,17 +111,13 @@ class PartialAUCRamp(Loss):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     width : float, default=1.0
         Length of the step in the scores.
     margin : float, default=None
         Score difference at the middle of the step. None uses ``width / 2``, which makes the loss an upper bound of
         ``1 - partial AUC``; 0 counts a tie as one half, as the measure does.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_tpr
 
     Examples
     --------

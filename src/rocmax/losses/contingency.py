@@ -438,9 +438,8 @@ class FBeta(ContingencyLoss):
 
     Parameters
     ----------
-    beta : float, default=1.0
-        Weight of the recall, above 0. With 1 the measure is the harmonic mean of precision and recall; larger values
-        give more weight to recall.
+    beta : ...
+        With 1 the measure is the harmonic mean of precision and recall; larger values give more weight to recall.
 
     References
     ----------
@@ -687,8 +686,7 @@ class PrecisionAtK(Loss):
 
     Parameters
     ----------
-    k : int or float
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float.
+    k
     reference : {"best", "positives"}, default="best"
         Reference labeling: the mean of the best labellings, or the true labels.
 

@@ -291,16 +291,12 @@ class WindowPairs(Loss):
         - "sigmoid": :math:`1/(1 + e^t)`, bounded and not convex.
         - "logistic": :math:`\log(1 + e^{-t})`, convex.
         - "squared_hinge": :math:`(1 - t)_+^2`, convex.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     soft_tail : bool, default=False
         Whether negatives beyond the window have a weight that falls with their rank. Requires ``min_fpr=0``.
     scale : float, default=1.0
         Unit of the scores.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_tpr
 
     Notes
     -----

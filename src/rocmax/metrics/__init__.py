@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.metrics.scores import (
     break_even_point,
     f_beta_score,
@@ -45,4 +45,4 @@ __all__ = [
     "weighted_relative_accuracy",
 ]
 
-set_public_module("rocmax.metrics", globals(), __all__)
+publish("rocmax.metrics", globals(), __all__)

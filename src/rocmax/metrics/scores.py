@@ -65,16 +65,7 @@ def partial_auc_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    y_true, y_score, min_fpr, max_fpr, min_tpr
     standardize : bool, default=False
         Whether to standardize the area as proposed by McClish: 1 for a perfect ranking and 0.5 for the diagonal, in
         every region. With ``min_fpr=0`` and ``min_tpr=0`` this equals ``sklearn.metrics.roc_auc_score(max_fpr=...)``.
@@ -88,8 +79,7 @@ def partial_auc_score(
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row. A count ranks the rows by cumulative weight; a row at ``j_a``, at ``j_b`` or at
         the last of the lowest positives may count in part.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    pos_label
 
     Returns
     -------
@@ -166,18 +156,10 @@ def two_way_partial_auc_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
-    min_tpr : float
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    y_true, y_score, min_tpr
     max_fpr : float
         Right edge of the region, ``0 < max_fpr <= 1``.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    sample_weight, pos_label
 
     Returns
     -------
@@ -295,16 +277,11 @@ def f_beta_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type. One class is sufficient if ``y_pred`` or ``pos_label`` determines the positive class.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    beta : float, default=1.0
-        Weight of the recall, above 0.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    y_true : ...
+        One class is sufficient if ``y_pred`` or ``pos_label`` determines the positive class.
+    y_pred
+    beta
+    sample_weight, pos_label
 
     Returns
     -------
@@ -339,14 +316,10 @@ def g_mean_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label. The value is the same for either.
+    y_true
+    y_pred, sample_weight
+    pos_label : ...
+        The value is the same for either.
 
     Returns
     -------
@@ -387,14 +360,10 @@ def weighted_relative_accuracy(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label. The value is the same for either.
+    y_true
+    y_pred, sample_weight
+    pos_label : ...
+        The value is the same for either.
 
     Returns
     -------
@@ -464,16 +433,10 @@ def tpr_at_fpr(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
+    y_true, y_score
     max_fpr : float
         Limit on the false-positive rate, from 0 to 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    sample_weight, pos_label
 
     Returns
     -------
@@ -510,16 +473,10 @@ def fpr_at_tpr(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
+    y_true, y_score
     min_tpr : float
         Required true-positive rate, from 0 to 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    sample_weight, pos_label
 
     Returns
     -------
@@ -556,18 +513,12 @@ def precision_at_k(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
+    y_true, y_score
     k : int or float
         Number of rows as an int (of copies, if there are weights), or fraction of all rows, above 0 and at most 1, as a
         float: ``k=1`` is the top row, ``k=1.0`` all rows. If a fraction is not an integer number of rows, the last row
         counts in part.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    sample_weight, pos_label
 
     Returns
     -------
@@ -604,14 +555,8 @@ def break_even_point(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
+    y_true, y_score
+    sample_weight, pos_label
 
     Returns
     -------
@@ -852,8 +797,7 @@ def positive_scores(estimator: Any, X: Any, *, pos_label: object = None) -> Arra
     ----------
     estimator : estimator
         Fitted binary classifier with ``decision_function`` or ``predict_proba``.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
+    X
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the ``pos_label`` of the estimator, also in a pipeline or a search; if
         it has none, ``classes_[1]``, the larger label. Another label than that of the estimator is an error.
@@ -892,9 +836,7 @@ def make_scorer(measure: MetricLike, *, pos_label: object = None, **params: Any)
 
     Parameters
     ----------
-    measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
-        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
+    measure
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes the ``pos_label`` of the estimator, also in a pipeline or a search; if
         it has none, ``classes_[1]``, the larger label. Another label than that of the estimator is an error.

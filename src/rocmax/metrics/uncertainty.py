@@ -244,11 +244,7 @@ def bootstrap_interval(
 
     Parameters
     ----------
-    measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
-        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
+    measure, y_true
     y_score : array-like of shape (n_samples,)
         Scores; predicted labels for a measure of labels.
     n_resamples : int, default=1000
@@ -259,11 +255,7 @@ def bootstrap_interval(
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row. See the notes.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
-        means independent rows.
+    pos_label, groups
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -350,11 +342,7 @@ def bootstrap_test(
 
     Parameters
     ----------
-    measure : str, Measure or callable
-        Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
-        :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
+    measure, y_true
     y_score : array-like of shape (n_samples,)
         Scores; predicted labels for a measure of labels.
     y_score_other : array-like of shape (n_samples,)
@@ -367,11 +355,7 @@ def bootstrap_test(
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of copies of each row. See the notes of :func:`bootstrap_interval`.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
-        means independent rows.
+    pos_label, groups
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
 
@@ -663,25 +647,10 @@ def delong_interval(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    y_true, y_score, min_fpr, max_fpr, min_tpr
     confidence_level : float, default=0.95
         Confidence level of the interval, above 0 and below 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
-        means independent rows.
+    sample_weight, pos_label, groups
 
     Returns
     -------
@@ -779,27 +748,13 @@ def delong_test(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Two classes, of any type.
-    y_score : array-like of shape (n_samples,)
-        Higher means more likely positive.
+    y_true, y_score
     y_score_other : array-like of shape (n_samples,)
         Scores of the other model.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=1.0
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1.
+    min_fpr, max_fpr, min_tpr
     confidence_level : float, default=0.95
         Confidence level of the interval of the difference, above 0 and below 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes the larger label.
-    groups : array-like of shape (n_samples,), default=None
-        Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
-        means independent rows.
+    sample_weight, pos_label, groups
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Linear classifiers trained on batches, pairs or single rows of a stream."""
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.online.base import Memory
 from rocmax.online.follow_the_leader import FollowTheLeaderClassifier, Leader
 from rocmax.online.minibatch import MiniBatchClassifier, StreamState
@@ -18,5 +18,5 @@ _STORED = {
     "Reservoir": Reservoir,
 }
 # The names are exported by the package rocmax.
-set_public_module("rocmax", globals(), __all__)
-set_public_module("rocmax.online", _STORED, _STORED)
+publish("rocmax", globals(), __all__)
+publish("rocmax.online", _STORED, _STORED)

@@ -63,13 +63,11 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows, standardized or scaled to unit length.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         data = check_training_set(self, X, y, None, self.pos_label)
@@ -102,8 +100,7 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         self._check_parameters()
         block = check_block(self, X, y, classes, self.pos_label)

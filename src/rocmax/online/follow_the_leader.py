@@ -362,20 +362,17 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
         "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
         has its own parameters.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
-        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
-        "two_way_partial_auc".
-    k : int or float, default=0.1
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
-        ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
-        total number of rows is unknown.
-    beta : float, default=1.0
-        Weight of the recall, above 0. Used by "f_beta".
+    min_fpr : ...
+        Used by "partial_auc".
+    max_fpr : ...
+        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+    min_tpr : ...
+        Used by "partial_auc" and "two_way_partial_auc".
+    k : ...
+        Used by "precision_at_k". ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires
+        a fraction, because the total number of rows is unknown.
+    beta : ...
+        Used by "f_beta".
     reference : {"best", "positives"}, default="best"
         Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" for other measures.
@@ -392,18 +389,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     n_batches : int, default=10
         Number of batches of equal size into which ``fit`` divides the rows, in random order. 1 is equivalent to
         the batch fit.
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero weights.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    tol, max_iter, random_state, pos_label, verbose
 
     Attributes
     ----------
@@ -411,13 +397,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Weights of the leader, or the mean of the weights with ``average``.
     intercept_ : ndarray of shape (1,)
         Minus the threshold, chosen on all rows so far as in the batch classifier of the same measure.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     objective_ : float
         The objective of the leader on all rows so far, divided by ``eta``: :math:`\frac12 |w|^2` plus the mean loss
         times :math:`c_t / \eta`, see Notes.
-    dual_gap_ : float
-        The objective minus a certified lower bound on its minimum.
+    dual_gap_
     regret_ : ndarray of shape (n_batches_so_far,)
         Regret after each batch, see Notes; 0 until both classes have been seen, NaN without ``compute_regret``.
     regret_gap_ : ndarray of shape (n_batches_so_far,)
@@ -429,10 +413,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     trace_ : list of Progress
         Objective, bound and passes over the data of the last update: one entry per iteration, or, if the leader is on
         the surface of the ball, one entry per penalized problem.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -527,13 +508,11 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that the penalty affects all of them equally.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         super().fit(X, y)
         return self

@@ -161,20 +161,17 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
         "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
         has its own parameters.
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0. Used by "partial_auc".
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. Used by "partial_auc"
-        and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
-    min_tpr : float, default=0.0
-        Lower limit on the true-positive rate, at least 0 and below 1. Used by "partial_auc" and
-        "two_way_partial_auc".
-    k : int or float, default=0.1
-        Number of rows as an int, or fraction of all rows, above 0 and at most 1, as a float. Used by "precision_at_k".
-        ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires a fraction, because the
-        total number of rows is unknown.
-    beta : float, default=1.0
-        Weight of the recall, above 0. Used by "f_beta".
+    min_fpr : ...
+        Used by "partial_auc".
+    max_fpr : ...
+        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+    min_tpr : ...
+        Used by "partial_auc" and "two_way_partial_auc".
+    k : ...
+        Used by "precision_at_k". ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires
+        a fraction, because the total number of rows is unknown.
+    beta : ...
+        Used by "f_beta".
     reference : {"best", "positives"}, default="best"
         Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" for other measures.
@@ -206,13 +203,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         passes. The weights of the best pass are used.
     validation_fraction : float, default=0.1
         Fraction of the rows that are held out for validation with ``early_stopping``.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    verbose : bool, default=False
-        Whether to report progress on standard error.
+    random_state, pos_label, verbose
 
     Attributes
     ----------
@@ -221,8 +212,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold, chosen as in the batch classifier of the same measure, on at most 100,000 training rows, or
         on a sample of 5,000 rows of a stream.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     n_steps_ : int
         Number of steps.
     n_skipped_ : int
@@ -233,10 +223,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Loss on the rows on which the threshold was chosen, at the end of ``fit``.
     dual_gap_ : float
         NaN, because there is no certificate.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -323,13 +310,11 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
-        y : array-like of shape (n_samples,)
-            Two classes, of any type.
+        y
 
         Returns
         -------
-        self : object
-            The fitted estimator.
+        self
         """
         super().fit(X, y)
         self._fixed = fixed_parameters(self, _FREE)

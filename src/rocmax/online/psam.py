@@ -111,27 +111,18 @@ class PSAMClassifier(PairParameters, StochasticClassifier):
     buffer_size : int, default=100
         Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far. They are used to
         form pairs with the rows of later blocks, and to choose the threshold.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    pos_label, random_state
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        Weights.
+    coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold that maximizes TPR - FPR, on at most 10,000 training rows (`fit`), or on the block and the
         stored rows (`partial_fit`).
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
     n_iter_ : int
         Number of passes of `fit` plus number of calls of `partial_fit`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray
-        Names of the features, if `X` had any.
+    n_features_in_, feature_names_in_
 
     See Also
     --------

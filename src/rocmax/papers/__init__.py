@@ -1,6 +1,6 @@
 """Methods that the papers compare with: for reproductions, not for new work."""
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.papers.pairs import GreedyPairClassifier
 from rocmax.papers.streams import (
     ASAMClassifier,
@@ -33,5 +33,5 @@ _STORED = {
     "SaddlePoint": SaddlePoint,
     "Stump": Stump,
 }
-set_public_module("rocmax.papers", globals(), __all__)
-set_public_module("rocmax.papers", _STORED, _STORED)
+publish("rocmax.papers", globals(), __all__)
+publish("rocmax.papers", _STORED, _STORED)

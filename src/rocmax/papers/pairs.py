@@ -32,10 +32,7 @@ class GreedyPairClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     n_steps : int, default=100
         Number of intervals ``k`` of the grid for each weight.
     standardize : bool, default=True
@@ -43,8 +40,7 @@ class GreedyPairClassifier(ScoredClassifier):
     orient : bool, default=True
         Whether to choose the signs of the features. Without it, all weights are at least 0 and a feature whose low
         values indicate positives cannot contribute.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    pos_label
 
     Attributes
     ----------
@@ -56,8 +52,7 @@ class GreedyPairClassifier(ScoredClassifier):
         Partial AUC of the training rows after each feature.
     threshold_ : float
         The lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
 
     References
     ----------

@@ -52,11 +52,7 @@ class ASAMClassifier(PairParameters, StochasticClassifier):
     buffer_size : int, default=100
         Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far. They are used to
         form pairs with the rows of later blocks, and to choose the threshold.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    pos_label, random_state
 
     Attributes
     ----------
@@ -115,11 +111,7 @@ class SOLAMClassifier(StochasticClassifier):
     buffer_size : int, default=100
         Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far, to choose the
         threshold.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    pos_label, random_state
 
     Attributes
     ----------
@@ -373,11 +365,7 @@ class OAMClassifier(StochasticClassifier):
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
         None means that all ``max_iter`` passes are made.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    pos_label, random_state
 
     Attributes
     ----------
@@ -456,11 +444,7 @@ class CBRClassifier(StochasticClassifier):
     tol : float, default=None
         Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
         None means that all ``max_iter`` passes are made.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
-    random_state : int, RandomState instance or None, default=None
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    pos_label, random_state
 
     Attributes
     ----------

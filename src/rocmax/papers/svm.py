@@ -185,41 +185,25 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
+    kernel
     C : float, default=1.0
         Regularization parameter, the weight of the squared slacks. Must be positive. ``1 / C`` is added to the diagonal
         of the Gram matrix.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
-        n_features``.
-    degree : int, default=3
-        Degree of the "poly" kernel.
-    coef0 : float, default=0.0
-        Independent term of the "poly" and "sigmoid" kernels.
+    gamma, degree, coef0
     tol : float, default=1e-3
         Tolerance for stopping: libsvm's bound on the violation of the optimality conditions.
-    max_gram_mb : float, default=1000.0
-        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    max_gram_mb, pos_label
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Support vectors; not available for "precomputed".
+    support_, support_vectors_
     threshold_ : float
         Minus the constant ``b`` of the SVM.
     augmented_scores_ : ndarray
         Scores of the training rows with non-zero weight, computed with ``k'``.
-    objective_ : float
-        The objective at the solution.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    objective_, classes_
     n_iter_ : int
         Number of iterations of libsvm.
 
@@ -316,40 +300,23 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
         otherwise unbounded.
     tau : float, default=0.1
         Weight of the margin violations.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
-        n_features``.
-    degree : int, default=3
-        Degree of the "poly" kernel.
-    coef0 : float, default=0.0
-        Independent term of the "poly" and "sigmoid" kernels.
+    kernel, gamma, degree, coef0
     tol : float, default=1e-3
         Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol * (|objective_| + mu)``.
-    max_iter : int, default=500
-        Maximum number of iterations of the solver.
-    max_gram_mb : float, default=1000.0
-        Maximum size of the Gram matrix in megabytes; 1000 corresponds to 11,180 rows.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    max_iter, max_gram_mb, pos_label
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the support vectors.
-    support_ : ndarray of shape (n_support,)
-        Indices of the support vectors.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Support vectors; not available for "precomputed".
+    support_, support_vectors_
     threshold_ : float
         Level of the core.
     objective_, dual_gap_ : float
         The objective at the solution, and its duality gap.
     n_iter_ : int
         Number of Newton steps.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
 
     References
     ----------

@@ -157,8 +157,7 @@ class AUCTreeClassifier(ScoredClassifier):
         Maximum depth of the tree. None means no limit.
     min_samples_leaf : float, default=1
         Minimum total weight (number of rows) in a leaf.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    pos_label
 
     Attributes
     ----------
@@ -172,8 +171,7 @@ class AUCTreeClassifier(ScoredClassifier):
         Laplace estimate of each node.
     threshold_ : float
         Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
 
     References
     ----------
@@ -292,8 +290,7 @@ class RankBoostClassifier(ScoredClassifier):
     ----------
     n_estimators : int, default=100
         Maximum number of boosting rounds. They stop early if no stump improves the ranking.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    pos_label
 
     Attributes
     ----------
@@ -305,8 +302,7 @@ class RankBoostClassifier(ScoredClassifier):
         Exponential loss before the first round (1) and after each round.
     threshold_ : float
         Score above which a row is predicted positive; it maximizes TPR - FPR on the training rows.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
 
     References
     ----------
@@ -388,16 +384,12 @@ class PAUCBoostClassifier(ScoredClassifier):
 
     Parameters
     ----------
-    min_fpr : float, default=0.0
-        Lower end of the range of false-positive rates, at least 0.
-    max_fpr : float, default=0.1
-        Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
+    min_fpr, max_fpr
     n_estimators : int, default=100
         Maximum number of boosting rounds. They stop early if no stump improves the ranking.
     weak_learner : {"stump", "linear"}, default="stump"
         Weak learners: decision stumps, or the features.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes ``classes_[1]``, the larger label.
+    pos_label
 
     Attributes
     ----------
@@ -413,8 +405,7 @@ class PAUCBoostClassifier(ScoredClassifier):
         Partial AUC of the training rows before the first and after each round.
     threshold_ : float
         The lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
-    classes_ : ndarray of shape (2,)
-        The classes.
+    classes_
 
     References
     ----------

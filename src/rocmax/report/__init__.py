@@ -89,20 +89,15 @@ class CallableReport(ModuleType):
         pos_label : int, float, bool or str, default=None
             Label of the positive class. None takes the ``pos_label`` of the models; if they have none, the larger
             label. Different labels are an error.
-        min_fpr : float, default=None
-            Lower end of the range of false-positive rates, at least 0. None takes that of the first model if it has
-            one, otherwise 0.
-        max_fpr : float, default=None
-            Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1. None takes that of the
-            first model if it has one, otherwise 1.
-        min_tpr : float, default=None
-            Lower limit on the true-positive rate, at least 0 and below 1. None takes that of the first model if it has
-            one, otherwise 0.
+        min_fpr : ...
+            None takes that of the first model if it has one, otherwise 0.
+        max_fpr : ...
+            None takes that of the first model if it has one, otherwise 1.
+        min_tpr : ...
+            None takes that of the first model if it has one, otherwise 0.
         random_state : int, default=0
             Seed of the resamples of confidence intervals.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent.
-            None means independent rows.
+        groups
 
         Returns
         -------

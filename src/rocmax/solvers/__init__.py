@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmax._support import set_public_module
+from rocmax._support import publish
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.certified import OCAS
@@ -32,4 +32,4 @@ __all__ = [
     "choose_solver",
 ]
 
-set_public_module("rocmax.solvers", globals(), __all__)
+publish("rocmax.solvers", globals(), __all__)

@@ -498,8 +498,7 @@ class OCAS(Parameters):
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
         ``tol`` times the improvement of the objective over zero weights. At zero weights, the solver stops when the gap
         is at most ``tol`` times the decrease predicted by the gradient there.
-    max_iter : int, default=500
-        Maximum number of iterations.
+    max_iter
     cuts : Cuts, default=None
         Valid cuts to start from, possibly none; the result then contains the final cuts. None starts without cuts and
         returns none.

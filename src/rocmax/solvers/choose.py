@@ -31,8 +31,7 @@ def choose_solver(
         The penalty.
     tol : float, default=1e-3
         Tolerance of the solver.
-    max_iter : int, default=500
-        Maximum number of iterations.
+    max_iter
 
     Returns
     -------

@@ -255,8 +255,8 @@ class CuttingPlane(Parameters):
     tol : float, default=1e-4
         Tolerance for stopping, the :math:`\epsilon` of the paper: the largest violation of a constraint, in units of
         the loss. It is absolute, unlike that of the other solvers.
-    max_iter : int, default=500
-        Maximum number of iterations. If it is reached, the last iterate is returned.
+    max_iter : ...
+        If it is reached, the last iterate is returned.
 
     Notes
     -----

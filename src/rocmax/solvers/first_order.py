@@ -30,8 +30,7 @@ class LBFGS(Parameters):
     tol : float, default=1e-6
         Tolerance for stopping: the solver stops when an iteration reduces the objective by less than ``tol``,
         relatively.
-    max_iter : int, default=200
-        Maximum number of iterations.
+    max_iter
     """
 
     tol: float = 1e-6
@@ -125,8 +124,7 @@ class ProjectedSubgradient(Parameters):
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
         the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, the
         solver stops when the gap is at most ``tol`` times the decrease predicted by the gradient there.
-    max_iter : int, default=5000
-        Maximum number of iterations.
+    max_iter
     learning_rate : "auto" or float, default="auto"
         Length of the first step, :math:`\eta_0`. "auto" uses the largest norm under the constraint divided by the norm
         of the first subgradient, as in the convergence analysis of the method.

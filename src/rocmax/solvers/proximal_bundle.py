@@ -202,8 +202,7 @@ class ProximalBundle(Parameters):
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the loss, or ``1e-3 tol`` times
         the loss of zero weights, and at most ``tol`` times the improvement over zero weights. At zero weights, the
         solver stops when the gap is at most ``tol`` times the decrease predicted by the gradient there.
-    max_iter : int, default=500
-        Maximum number of iterations.
+    max_iter
 
     References
     ----------

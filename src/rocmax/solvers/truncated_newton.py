@@ -28,8 +28,7 @@ class TruncatedNewton(Parameters):
     tol : float, default=1e-3
         Tolerance for stopping: the solver stops when the gap is at most ``tol`` times the objective, and at most
         ``tol`` times the improvement of the objective over zero weights.
-    max_iter : int, default=100
-        Maximum number of iterations.
+    max_iter
     """
 
     tol: float = 1e-3

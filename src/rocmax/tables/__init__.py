@@ -5,7 +5,7 @@ A table is a csv, tsv, parquet or svmlight file (text files may be compressed) o
 
 from __future__ import annotations
 
-from rocmax._support import ParameterError, set_public_module
+from rocmax._support import ParameterError, publish
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
 from rocmax.tables.evaluate import Evaluation, evaluate
@@ -41,4 +41,4 @@ __all__ = [
     "write_report",
 ]
 
-set_public_module("rocmax.tables", globals(), __all__)
+publish("rocmax.tables", globals(), __all__)

@@ -32,7 +32,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._files import append_line, check_not_input, check_output, write_file
-from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, set_public_module
+from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, publish
 from rocmax._threads import using_threads
 from rocmax._validation import check_choice, check_target, one_majority_warning, random_source, warn_if_majority
 from rocmax.metrics import make_scorer
@@ -226,10 +226,7 @@ def compare(
     ----------
     estimators : dict of str to estimator
         Estimators to compare, by name.
-    X : array-like of shape (n_samples, n_features)
-        Rows.
-    y : array-like of shape (n_samples,)
-        Two classes, of any type.
+    X, y
     scoring : str, Measure or callable
         A measure or its name, as in :func:`rocmax.metrics.make_scorer`; or a scorer, for example
         ``make_scorer("partial_auc", max_fpr=0.1, pos_label="fraud")``, for which higher is better. All estimators are
@@ -246,9 +243,7 @@ def compare(
     groups : array-like of shape (n_samples,), default=None
         Group of each row. A group is never in both the training and the test rows of a split. The groups of the
         training rows are passed to an estimator without a grid if its ``fit`` accepts ``groups``.
-    random_state : int, RandomState instance or None, default=0
-        Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
-        global generator is never used.
+    random_state
     n_jobs : int, default=None
         Number of fits that run in parallel, as in joblib: None means 1, -1 all processors.
     store : str or Path, default=None
@@ -471,7 +466,7 @@ def _wilcoxon(differences: NDArray[np.float64]) -> float:
     return float(wilcoxon(differences).pvalue)
 
 
-set_public_module("rocmax", globals(), ("compare",))
+publish("rocmax", globals(), ("compare",))
 
 
 # Comparison of models, given by name, on one table.

@@ -131,9 +131,8 @@ class Reading:
     day_first : bool, default=None
         Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
         of the model; in a fit, the values of a column show it.
-    skip_unlabelled : bool, default=None
-        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
-        Predictions need no labels and leave no row out.
+    skip_unlabelled : ...
+        None does as the fit of the model did. Predictions need no labels and leave no row out.
     zero_based : bool, default=None
         Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
     max_bytes : int, default=None
