@@ -24,15 +24,6 @@ def fit_calibration(scores: Array, positive: Bools, weight: Array | None = None)
     between the centers of the blocks of an isotonic regression, and have the slope of the logistic function beyond the
     first and the last one. Different scores thus have different probabilities, unless the slope is zero.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,)
-        Scores of rows that were not used for training.
-    positive : ndarray of bool of shape (n_rows,)
-        Whether each row is positive.
-    weight : ndarray of shape (n_rows,), default=None
-        Weights of the rows, of which only the ratios matter.
-
     References
     ----------
     J. Platt (2000). Probabilistic outputs for support vector machines. Advances in Large Margin Classifiers, 61-74.

@@ -20,6 +20,9 @@ C : float
     Regularization parameter, the weight of the loss against the penalty. Must be positive.
 coef0 : float
     Independent term of the "poly" and "sigmoid" kernels.
+columns : Columns
+    What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+    leave out. It may have the target, the positive class and the groups, too.
 constraint : {"l2", "l1", "elasticnet", "group"}
     Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
@@ -36,6 +39,8 @@ encoding : str
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
+group : str
+    A column; rows with the same value in it stay on one side of every split.
 groups : array-like of shape (n_samples,)
     Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
     means independent rows.
@@ -64,15 +69,25 @@ n_jobs : int or None
     Number of parallel processes. None means 1, unless in a :obj:`joblib.parallel_config` context; -1 means all cores.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
+positive : object
+    Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
 random_state : int, RandomState instance or None
     Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
     global generator is never used.
+reading : Reading
+    How the table is written and read: delimiter, decimal mark, missing values, and more. None detects it or, for a
+    fitted model, reads the table as that of the fit.
+running : Running
+    Where the call runs, and whom it tells what it does.
 sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
 skip_unlabelled : bool
     Whether to leave out rows without a label, which are otherwise an error.
 start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+table : str, Path, list of them, file or data frame
+    A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars. Columns are
+    found by name.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
 tol : float

@@ -67,18 +67,6 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     high values of specific indicators (*card testing*), and the others have both. A few honest customers are more
     active than most frauds (*travellers*). Activity therefore separates fraud from most payments, but it is misleading
     near the top of the ranking.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the random numbers.
-
-    Returns
-    -------
-    X : ndarray of shape (N_ROWS, N_FEATURES)
-        Features.
-    y : ndarray of shape (N_ROWS,)
-        1 for fraud, 0 for honest payments.
     """
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((N_ROWS, 3)) @ rng.normal(0.0, 0.4, (3, N_FEATURES))
@@ -99,20 +87,7 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
 
 
 def compare_on(table: Any, seed: int) -> list[Entry]:
-    """Fit every model to one half of the rows and evaluate it on the other half.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Table with the features and the column "fraud".
-    seed : int
-        Seed of the split and of the bootstrap.
-
-    Returns
-    -------
-    list of Entry
-        Models in the order of `MODELS`.
-    """
+    """Fit every model to one half of the rows and evaluate it on the other half."""
     entries = []
     for name, title in MODELS.items():
         model = fit_table(
@@ -145,17 +120,7 @@ def explain(entries: Sequence[Entry]) -> str:
 
 
 def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
-    """Write the plot of the ROC curves to a file.
-
-    Parameters
-    ----------
-    entries : sequence of Entry
-        Models; the last one has the most visible style.
-    seed : int
-        Seed of the confidence bands.
-    out : Path
-        Output file; its extension determines the format.
-    """
+    """Write the plot of the ROC curves to a file."""
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(7.6, 7.5), layout="constrained").subplots()
@@ -210,18 +175,7 @@ def has_matplotlib() -> bool:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the demo.
-
-    Parameters
-    ----------
-    args : sequence of str, default=None
-        Command-line arguments; those of the process if None.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
+    """Run the demo."""
     options = parse(args)
     if options.out is None:
         print(f"No plot: {NO_MATPLOTLIB}", file=sys.stderr)

@@ -75,22 +75,7 @@ def text_size(ax: Any, size: str) -> TextSize:
 
 
 class LegendText:
-    """Labels of a legend, broken into lines, and the place of the legend.
-
-    Parameters
-    ----------
-    labels : list of str
-        Labels.
-    text : TextSize
-        Size of the text.
-
-    Attributes
-    ----------
-    labels : list of str
-        Labels with line breaks, so that the legend takes at most `_WIDEST` of the axes.
-    size : tuple of float
-        Width and height of the legend, as fractions of the axes.
-    """
+    """Labels of a legend, broken into lines, and the place of the legend."""
 
     def __init__(self, labels: list[str], text: TextSize) -> None:
         # In front of the text there are a line of two font sizes and a space.
@@ -158,24 +143,7 @@ def lowest_curve(bands: list[tuple[Array, Array]], at: Array) -> Array:
 def place(
     bands: list[tuple[Array, Array]], legend: tuple[float, float], labels: TextSize, forced: bool = False
 ) -> Box | None:
-    """Return left, bottom, width and height of the largest inset below the curves, with the legend above it.
-
-    Parameters
-    ----------
-    bands : list of (ndarray, ndarray)
-        False-positive rates and heights of the curves, or of the lower ends of their bands.
-    legend : tuple of float
-        Width and height of the legend, which is right-aligned above the inset.
-    labels : TextSize
-        Size of the tick labels.
-    forced : bool, default=False
-        Whether to return a box that covers curves if there is no room below them.
-
-    Returns
-    -------
-    tuple of float or None
-        The box in fractions of the axes; None if there is no room for an inset.
-    """
+    """Return left, bottom, width and height of the largest inset below the curves, with the legend above it."""
     # Tick labels are below the inset and, with up to five characters and the length of a tick, on its right.
     bottom, right = 1.8 * labels.height, RIGHT - 7 * labels.width
     below = lowest_curve(bands, np.minimum(_LEFTS, RIGHT - legend[0])) - DISTANCE - legend[1]
@@ -188,21 +156,7 @@ def place(
 
 
 def connectors(range_box: Box, inset_box: Box, curves: list[tuple[Array, Array]]) -> list[tuple[Point, Point]]:
-    """Return the lines from corners of the range to corners of the inset that cross no curve and neither box.
-
-    Parameters
-    ----------
-    range_box, inset_box : tuple of float
-        Left, bottom, width and height, in the coordinates of the curves.
-    curves : list of (ndarray, ndarray)
-        Points of the curves and of the ends of their bands.
-
-    Returns
-    -------
-    list of pairs of points
-        At most one line from each of the lower right and the upper right corner of the range, to the corners of the
-        inset's left edge.
-    """
+    """Return the lines from corners of the range to corners of the inset that cross no curve and neither box."""
     left, bottom, width, height = range_box
     inset_left, inset_bottom, _, inset_height = inset_box
     if inset_left <= left + width:

@@ -116,15 +116,7 @@ def counting(text: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def counting_fits(models: int | None, splits: int) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield a function that shows which fit of a comparison comes next, on a terminal only.
-
-    Parameters
-    ----------
-    models : int or None
-        Number of models, if it is known.
-    splits : int
-        Number of splits.
-    """
+    """Yield a function that shows which fit of a comparison comes next, on a terminal only."""
     if not screen.is_terminal:
         yield lambda text, done, total: None
         return
@@ -282,20 +274,7 @@ NEGATED = {"day_first": "--month-first"}
 
 
 def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code.
-
-    Parameters
-    ----------
-    *packages : str
-        Optional packages that the command imports.
-    prints : bool, default=False
-        Whether the command always writes to standard output; otherwise, it does so only without ``--out``.
-
-    Returns
-    -------
-    callable
-        Decorator. The exit codes are 1 for invalid data and files, and 2 for invalid options, as in typer.
-    """
+    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         flags = _flags(command)

@@ -20,18 +20,6 @@ def render(models: list[ReportModel], data: TestData) -> str:
 
     The page has no links to other files and loads nothing. Text from the user (names of files and columns, labels) is
     escaped.
-
-    Parameters
-    ----------
-    models : list of ReportModel
-        Models with their scores on the same rows.
-    data : TestData
-        Test rows.
-
-    Returns
-    -------
-    str
-        HTML.
     """
     jinja2 = need("jinja2")
     environment = jinja2.Environment(

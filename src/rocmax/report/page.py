@@ -240,13 +240,7 @@ Band = tuple[Array, Array]
 
 
 class Bands:
-    """Pointwise 95 % confidence bands of the true-positive rate, from the curves of bootstrap resamples.
-
-    Parameters
-    ----------
-    data : TestData
-        Test rows. There is a band of the whole curve, and one of its range if there is one.
-    """
+    """Pointwise 95 % confidence bands of the true-positive rate, from the curves of bootstrap resamples."""
 
     def __init__(self, data: TestData) -> None:
         ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
@@ -310,18 +304,7 @@ def lift_plot(models: list[RankedModel], data: TestData) -> dict[str, Any]:
 
 
 def hull(curve: Curve) -> Index:
-    """Return the places of the vertices of the convex hull of a ROC curve; the cost is lowest at one of them.
-
-    Parameters
-    ----------
-    curve : Curve
-        Cumulative weights of both classes.
-
-    Returns
-    -------
-    ndarray of int
-        Places in the curve, in its order.
-    """
+    """Return the places of the vertices of the convex hull of a ROC curve; the cost is lowest at one of them."""
     # The lower right corner is always a vertex; it keeps the points from being collinear.
     points = np.column_stack((np.append(curve.fp, curve.n) / curve.n, np.append(curve.tp, 0.0) / curve.m))
     vertices = ConvexHull(points).vertices

@@ -69,21 +69,6 @@ def content_key(value: Any) -> str:
     The hash is that of joblib, which knows functions and classes by their names only. Here, it includes the version of
     their package. For functions and classes of a script, or of a package without a version, it includes their code and
     the functions and constants that the code uses. Mutable global variables, such as lists, are not included.
-
-    Parameters
-    ----------
-    value : object
-        Number, string, container, array, function, estimator, scorer, or any object that can be pickled.
-
-    Returns
-    -------
-    str
-        The hash.
-
-    Raises
-    ------
-    TypeError
-        If the content of a value cannot be determined.
     """
     try:
         result: str = _ContentHasher("sha1").hash(value)
@@ -398,23 +383,7 @@ def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -
 
 
 def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
-    """Return the results in a store; empty if the file does not exist.
-
-    Parameters
-    ----------
-    store : str or Path
-        File of results.
-
-    Returns
-    -------
-    dict of str to tuple of float
-        Score and seconds by key.
-
-    Raises
-    ------
-    ValueError
-        If the file was not written by :func:`compare`.
-    """
+    """Return the results in a store; empty if the file does not exist."""
     path = Path(store)
     check_output(path)
     if not path.exists():
@@ -546,28 +515,19 @@ def compare_models(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+    table
     models : sequence of str, default=None
         Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
         the table or the installed packages do not allow. "auto" is slow, because it compares the families on the
         training rows of each split.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+    target, positive, group
     max_fpr : float, default=None
         Limit on the false-positive rate; None or 1 for no limit.
-    columns : Columns, default=None
-        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
-        leave out. It may have the target, the positive class and the groups, too.
+    columns
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too. No threshold is chosen, so that ``confidence`` and ``rate`` are errors.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    reading
     tune : bool, default=True
         Whether to tune each model by cross-validation on its training rows.
     n_splits : int, default=10
@@ -576,8 +536,7 @@ def compare_models(
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     random_state : int, default=0
         Seed of all random draws.
-    running : Running, default=None
-        Where the call runs, and whom it tells what it does.
+    running
 
     Returns
     -------

@@ -333,14 +333,10 @@ def evaluate(
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name.
+    table
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
 
     Returns
     -------

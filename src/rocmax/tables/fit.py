@@ -76,19 +76,9 @@ def plan_columns(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
-    columns : Columns, default=None
-        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
-        leave out. It may have the target, the positive class and the groups, too.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    table, target
+    positive, group
+    columns, reading
 
     Returns
     -------
@@ -182,12 +172,7 @@ def fit_table(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+    table, target, positive
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split. The guarantee of ``confidence`` and
         the confidence intervals then require independent groups, not independent rows.
@@ -196,14 +181,11 @@ def fit_table(
     confidence : float, default=None
         Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
         ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
-    columns : Columns, default=None
-        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
-        leave out. It may have the target, the positive class and the groups, too.
+    columns
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    reading
     model : str, default="auto"
         Name of the model:
 
@@ -225,8 +207,7 @@ def fit_table(
         Fraction of the rows that is held out.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
-    running : Running, default=None
-        Where the call runs, and whom it tells what it does.
+    running
 
     Returns
     -------

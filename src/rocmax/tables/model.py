@@ -444,9 +444,7 @@ def predict(
         Whether to keep all columns.
     proba : bool, default=False
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
 
     Returns
     -------
@@ -504,9 +502,7 @@ def write_predictions(
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
     escape_formulas : bool, default=False
         Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
     progress : callable, default=None
         Called with a number of rows when they are written.
 

@@ -35,18 +35,9 @@ _NOTHING = r"[^\x{0}-\x{10ffff}]"
 
 
 class Marks(NamedTuple):
-    """Values that are missing.
+    """Text that is always missing, text that is unless it is a category, numbers, and inputs without marks.
 
-    Attributes
-    ----------
-    texts : tuple of str
-        Text that is always missing.
-    usual : tuple of str
-        Text that is missing unless it is a category.
-    numbers : tuple of float
-        Numbers that are missing.
-    computed : frozenset of str
-        Inputs that are computed from other columns, to which the marks do not apply.
+    The inputs without marks, ``computed``, are features of dates.
     """
 
     texts: tuple[str, ...] = ("",)
@@ -64,24 +55,7 @@ class TextValues(NamedTuple):
 
 
 class Graph:
-    """Builder of a graph, which collects nodes, constants and inputs.
-
-    Parameters
-    ----------
-    onnx : module
-        The package onnx.
-    columns : set of str
-        Names of the inputs.
-    ml_opset : int
-        Version of the operators of ai.onnx.ml.
-    marks : Marks
-        Values that are missing.
-
-    Attributes
-    ----------
-    ir_version : int
-        Version of the file format, which may be increased so that older runtimes refuse the graph.
-    """
+    """Builder of a graph, which collects nodes, constants and inputs."""
 
     def __init__(self, onnx: Any, columns: set[str], ml_opset: int, marks: Marks) -> None:
         self.onnx, self.ml_opset, self.marks = onnx, ml_opset, marks
@@ -233,18 +207,9 @@ _SUM, _NO_TRANSFORM = 1, 0
 
 
 class Boosted(NamedTuple):
-    """Inputs of boosted trees, and the trees.
+    """Names of the inputs of boosted trees, codes of their categories by position, and the trees of each model.
 
-    Attributes
-    ----------
-    columns : list of str
-        Names of the features, in the order of the trees.
-    texts : dict
-        Position of each text column: the codes of its categories.
-    codes : dict
-        Position of each column of numbers that are categories: the categories in the order of their codes.
-    ensembles : list of Trees
-        Trees of each model; the score is the mean of the models.
+    ``codes`` are the categories of columns of numbers, in the order of their codes. The score is the mean over models.
     """
 
     columns: list[str]
@@ -260,20 +225,7 @@ def is_boosted(classifier: Any) -> bool:
 
 
 def read_boosted(table: Any, classifier: Any) -> Boosted:
-    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing.
-
-    Parameters
-    ----------
-    table : transformer
-        Preprocessing: numbers are passed through and text columns are ordinally encoded, or a matrix is passed through.
-    classifier : estimator
-        Fitted boosted classifier.
-
-    Returns
-    -------
-    Boosted
-        The inputs and the trees.
-    """
+    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing."""
     columns, texts = _columns(table, classifier.n_features_in_)
     codes = {}
     for place, categories in classifier.categories_.items():
@@ -497,17 +449,7 @@ class _Linear(NamedTuple):
 
 
 def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) -> None:
-    """Export a model file to an ONNX file.
-
-    Parameters
-    ----------
-    model_path : Path
-        Model saved by ``rocmax fit``.
-    out : Path
-        ONNX file to write.
-    max_bytes : int or None, default=None
-        Maximum decompressed size of the model file, in bytes, as in :func:`rocmax.load`.
-    """
+    """Export a model file to an ONNX file."""
     if same_file(model_path, out):
         raise ValueError(f"out must be another file than the model file; got {out}")
     fitted = load_model(model_path, max_bytes=max_bytes)
@@ -523,18 +465,6 @@ def to_onnx(model: Any, about: Schema) -> Any:
     to svmlight data has one matrix ``X`` as its input. The outputs are ``score``, above zero for the positive class,
     and ``label``. For a row that :func:`rocmax.tables.predict` refuses, because a number is infinite or above 1e100,
     the score is NaN and the label is the empty string.
-
-    Parameters
-    ----------
-    model : estimator
-        Model saved by ``rocmax fit``.
-    about : dict
-        Metadata saved with the model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The graph.
     """
     onnx = _onnx()
     pipeline = getattr(model, "estimator_", model)

@@ -22,12 +22,7 @@ class Columns:
 
     Parameters
     ----------
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+    target, positive, group
     id : str or sequence of str, default=()
         Columns that identify rows: the model does not use them, and predictions are written with them.
     text : str or sequence of str, default=()

@@ -50,9 +50,7 @@ def write_report(
     ----------
     models : TableModel or sequence of TableModel
         One or more models with the same positive class. The paired tests compare the others with the first.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name.
+    table
     out : str or Path
         The page to write, which appears whole or not at all.
     target : str, default=None
@@ -60,9 +58,7 @@ def write_report(
     segment : str, default=None
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
     notify : callable, default=None
         Called with each note as soon as it is known.
 
@@ -171,17 +167,7 @@ def _limit_text(about: Facts) -> str:
 def segments_of(X: Any, column: str) -> list[Segment]:
     """Return the parts of a table by the values of a column, the most frequent first.
 
-    Parameters
-    ----------
-    X : DataFrame
-        Rows.
-    column : str
-        Name of a column. Columns of numbers with many values are divided at their quartiles.
-
-    Returns
-    -------
-    list of Segment
-        At most twelve segments with values, and one for missing values; rarer values form the last one.
+    Numbers with many values are divided at their quartiles. Rare values form one part, and missing ones another.
     """
     import pandas as pd
 
