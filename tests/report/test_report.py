@@ -28,9 +28,8 @@ from rocmax.metrics.curve import score_blocks
 from rocmax.metrics.uncertainty import estimate_measures
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
-from rocmax.report.page import N_GRID, Bands, RankedModel, hull, sliders
-from rocmax.report.sections import by_segment, saved_threshold, score_groups
-from rocmax.report.view import view
+from rocmax.report.page import LAYOUT, Bands, RankedModel, hull, sliders
+from rocmax.report.sections import by_segment, saved_threshold, score_groups, view
 from rocmax.tables.report import segments_of
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -184,8 +183,11 @@ def test_bands_are_bootstrap_intervals_of_the_rates():
     options = {"n_resamples": 1000, "random_state": 0}
     estimate_measures([("roc_auc", {})], positive, scores, watch=bands.add, **options)
     whole, in_range = bands.limits()
-    for (low, high), rates in ((whole, np.linspace(0, 1, N_GRID)), (in_range, np.linspace(0, 0.2, N_GRID))):
-        assert low.size == high.size == N_GRID
+    for (low, high), rates in (
+        (whole, np.linspace(0, 1, LAYOUT.n_grid)),
+        (in_range, np.linspace(0, 0.2, LAYOUT.n_grid)),
+    ):
+        assert low.size == high.size == LAYOUT.n_grid
         for place in (10, 40):
             # The band interpolates, and the measure is the height of a step.
             expected = metrics.bootstrap_interval(
