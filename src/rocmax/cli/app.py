@@ -266,8 +266,7 @@ def demo(
     """Detect fraud with few false alarms, on generated card payments."""
     from rocmax import demo as module
 
-    picture = [] if out is None else ["--out", str(out)]
-    raise typer.Exit(module.main([*picture, "--seed", str(seed)]))
+    module.main(out, seed)
 
 
 @app.command()

@@ -95,10 +95,7 @@ def working(text: str) -> Iterator[None]:
 @contextmanager
 def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
     """Yield a function that shows what is done, with a bar and the time, on a terminal only."""
-    if not screen.is_terminal:
-        yield lambda text, done, total: None
-        return
-    with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
+    with _bar(SpinnerColumn()) as bar:
         task = bar.add_task(visible(text), total=None)
         yield lambda text, done, total: bar.update(task, description=visible(text), completed=done, total=total)
 
@@ -106,10 +103,7 @@ def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
 @contextmanager
 def counting(text: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that adds to a count, which is shown with the text on a terminal only."""
-    if not screen.is_terminal:
-        yield lambda count: None
-        return
-    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+    with _bar(TextColumn("{task.completed:,.0f}")) as bar:
         task = bar.add_task(text, total=None)
         yield lambda count: bar.advance(task, count)
 
@@ -117,21 +111,19 @@ def counting(text: str) -> Iterator[Callable[[int], None]]:
 @contextmanager
 def counting_fits(models: int | None, splits: int) -> Iterator[Callable[[str, int, int | None], None]]:
     """Yield a function that shows which fit of a comparison comes next, on a terminal only."""
-    if not screen.is_terminal:
-        yield lambda text, done, total: None
-        return
 
     def named(done: int) -> str:
         return "fits" if models is None else f"fits: {task_name(models, splits, done)}"
 
-    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+    with _bar(TextColumn("{task.completed:,.0f}")) as bar:
         task = bar.add_task(named(0), total=None if models is None else models * splits)
         yield lambda text, done, total: bar.update(task, completed=done, description=named(done))
 
 
-def _bar(*more: Any) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
-    return Progress(*columns, console=screen, transient=True, refresh_per_second=4)
+def _bar(count: Any) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), TimeElapsedColumn())
+    shown = screen.is_terminal
+    return Progress(*columns, console=screen, transient=True, refresh_per_second=4, disable=not shown)
 
 
 def task_name(models: int, splits: int, done: int) -> str:

@@ -17,14 +17,11 @@ from rocmax._validation import class_scores, direction, named_pos_label, positiv
 from rocmax._window import check_floor, check_window
 from rocmax.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers
-from rocmax.report.page import Change, Feature, ReportModel, Segment, TestData
+from rocmax.report.page import LAYOUT, Change, Feature, ReportModel, Segment, TestData
 from rocmax.report.sections import view
 from rocmax.thresholds import FPRThresholdClassifier, TPRThresholdClassifier
 
 __all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "render"]
-
-# Features that the page shows.
-N_FEATURES = 15
 
 
 def render(models: list[ReportModel], data: TestData) -> str:
@@ -207,7 +204,7 @@ def _features(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
     else:
         return [], "weight"
     names = _names(model, X, weights)
-    largest = np.argsort(-np.abs(weights), kind="stable")[:N_FEATURES]
+    largest = np.argsort(-np.abs(weights), kind="stable")[: LAYOUT.n_features]
     sign = np.sign(weights) if kind == "weight" else np.zeros(weights.size)
     return [Feature(names[i], float(weights[i]), int(sign[i])) for i in largest], kind
 

@@ -24,6 +24,7 @@ from rocmax.data import DataError
 from rocmax.data.read import check_columns
 from rocmax.metrics import positive_scores
 from rocmax.model_io import ModelFileError, load_with_facts, save
+from rocmax.tables.columns import MAX_NAMED
 from rocmax.tables.options import HOLDERS, Limits, Reading, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
@@ -73,9 +74,6 @@ class Facts(Schema):
 # Missing values and unknown categories of a table, compared with the training table.
 
 
-# A share has moved if the difference is larger than this, and than this number of standard errors.
-MOVED, ERRORS = 0.05, 4.0
-MAX_NAMED = 5
 TITLES = {"missing": "missing values", "unknown": "unknown categories"}
 
 
@@ -142,7 +140,8 @@ class Shares:
 def _moved(share: float, rows: int, before: float, rows_before: int) -> bool:
     pooled = (share * rows + before * rows_before) / (rows + rows_before)
     error = math.sqrt(pooled * (1 - pooled) * (1 / rows + 1 / rows_before))
-    return abs(share - before) > max(MOVED, ERRORS * error)
+    # A difference below 5 % of the rows matters little; one of four standard errors is no chance, for any column.
+    return abs(share - before) > max(0.05, 4.0 * error)
 
 
 # Fitted model.

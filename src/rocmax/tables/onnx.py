@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,9 +27,26 @@ from rocmax.tables.read import Schema
 # Builder of ONNX graphs with the inputs and outputs of exported models.
 
 
-OPSET, IR_VERSION = 18, 8
-# RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
-_TEXT_OPSET, _TEXT_IR_VERSION = 20, 9
+@dataclass(frozen=True)
+class OnnxVersions:
+    """Versions of the operators and of the file format (ir); the lowest that have what a graph needs."""
+
+    opset: int = 18
+    ir: int = 8
+    # RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
+    text_opset: int = 20
+    text_ir: int = 9
+    # The operators of ai.onnx.ml of linear models.
+    ml_opset: int = 3
+    # TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
+    # TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
+    tree_opset: int = 5
+    # onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
+    # graphs of this version of the file format either.
+    sets_ir: int = 12
+
+
+VERSIONS = OnnxVersions()
 # The characters that Arrow's utf8_trim_whitespace and Python's str.strip remove, as a class of a regular expression.
 SPACES = r"[\x{9}-\x{d}\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 _NOTHING = r"[^\x{0}-\x{10ffff}]"
@@ -59,7 +77,7 @@ class Graph:
 
     def __init__(self, onnx: Any, columns: set[str], ml_opset: int, marks: Marks) -> None:
         self.onnx, self.ml_opset, self.marks = onnx, ml_opset, marks
-        self.opset, self.ir_version = OPSET, IR_VERSION
+        self.opset, self.ir_version = VERSIONS.opset, VERSIONS.ir
         # Internal values have a prefix that no column name has.
         self.prefix = "rocmax."
         while any(name.startswith(self.prefix) for name in columns):
@@ -123,7 +141,7 @@ class Graph:
         graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
         versions = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", self.ml_opset)]
         model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
-        model.ir_version = min(self.ir_version, _TEXT_IR_VERSION)
+        model.ir_version = min(self.ir_version, VERSIONS.text_ir)
         self.onnx.checker.check_model(model)  # refuses versions that are newer than its own
         model.ir_version = self.ir_version
         return model
@@ -134,7 +152,7 @@ class Graph:
         No operator of ONNX removes spaces. Each distinct number has a code in binary, and a regular expression tells
         for each bit whether it is set: the expressions list the text whose codes have this bit.
         """
-        self.opset, self.ir_version = _TEXT_OPSET, max(self.ir_version, _TEXT_IR_VERSION)
+        self.opset, self.ir_version = VERSIONS.text_opset, max(self.ir_version, VERSIONS.text_ir)
         numbers = {repr(float(text.unknown)): float(text.unknown)}
         listed: dict[str, list[str]] = {}
         for value, number in self._texts(text).items():
@@ -196,16 +214,6 @@ def _quoted(text: str) -> str:
 # Boosted trees as nodes of ONNX graphs.
 
 
-# TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
-# TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
-TREE_OPSET = 5
-# onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
-# graphs of this version of the file format either.
-_IR_VERSION_OF_SETS = 12
-_AT_MOST_MODE, _BELOW_MODE, _MEMBER_MODE = 0, 1, 6
-_SUM, _NO_TRANSFORM = 1, 0
-
-
 class Boosted(NamedTuple):
     """Names of the inputs of boosted trees, codes of their categories by position, and the trees of each model.
 
@@ -263,7 +271,7 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
         near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(tiny))], "near_zero")
         matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), matrix], "cleared")
     if any(trees.category.size for trees in boosted.ensembles):
-        build.ir_version = _IR_VERSION_OF_SETS
+        build.ir_version = VERSIONS.sets_ir
     total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
     constant = sum(trees.constant for trees in boosted.ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
@@ -359,8 +367,8 @@ def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
     root_shift = np.repeat(n_nodes[:-1], [len(part["root"]) for part in parts])
     tensor = build.onnx.numpy_helper.from_array
     found = {
-        "aggregate_function": _SUM,
-        "post_transform": _NO_TRANSFORM,
+        "aggregate_function": 1,  # sum
+        "post_transform": 0,  # none
         "n_targets": 1,
         "tree_roots": (joined["root"] + root_shift).tolist(),
         "nodes_featureids": joined["feature"].tolist(),
@@ -395,7 +403,8 @@ def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
     return {
         "root": root,
         "feature": trees.feature[split],
-        "mode": np.select([filled, trees.comparison[split] == BELOW], [_MEMBER_MODE, _BELOW_MODE], _AT_MOST_MODE),
+        # Codes of TreeEnsemble: 6 for members of a set, 1 for below, 0 for at most.
+        "mode": np.select([filled, trees.comparison[split] == BELOW], [6, 1], 0),
         "threshold": np.where(never, -np.inf, trees.threshold[split]),
         "missing_true": _missing_true(trees, split),
         "true": number[left],
@@ -423,7 +432,6 @@ def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
 # The graph is built without skl2onnx, which maps scalers and linear classifiers to ONNX-ML operators in single
 # precision: its scores, and its decisions near the threshold, would differ from those of the model. It would also
 # require a converter for each estimator of rocmax. Here, everything is computed in doubles, in the order of the model.
-ML_OPSET = 3
 
 
 class _Numbers(NamedTuple):
@@ -473,7 +481,7 @@ def to_onnx(model: Any, about: Schema) -> Any:
         return _boosted_graph(onnx, model, about)
     linear = _linear(model, about)
     names = [] if linear.numbers is None else linear.numbers.names
-    build = Graph(onnx, _input_names([*names, *linear.texts]), ML_OPSET, _marks(about))
+    build = Graph(onnx, _input_names([*names, *linear.texts]), VERSIONS.ml_opset, _marks(about))
     terms = []
     if linear.numbers is not None:
         terms.append(_number_term(build, linear.numbers, about.features is None))
@@ -496,7 +504,7 @@ def _boosted_graph(onnx: Any, model: Any, about: Schema) -> Any:
     classifier = pipeline.named_steps["model"]
     boosted = read_boosted(pipeline.named_steps["table"], classifier)
     one_matrix = about.features is None
-    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), TREE_OPSET, _marks(about))
+    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), VERSIONS.tree_opset, _marks(about))
     mean = tree_scores(build, boosted, one_matrix)
     # High scores of the trees indicate the class pos_label, which need not be the positive class.
     sign = direction(positive_index(classifier.classes_, classifier.pos_label))

@@ -14,18 +14,13 @@ from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
+from rocmax.report.page import LAYOUT
 from rocmax.tables.evaluate import Scored, score_table, usable_groups
 from rocmax.tables.model import TITLES, Facts, Shares, TableModel, known_levels
 from rocmax.tables.options import HOLDERS, Reading, chosen
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text
 
-N_FEATURES = 15
-# Number of rows on which the contributions of columns are computed.
-N_ROWS = 1_000
-# Maximum number of columns for which the contributions are computed, which takes a prediction for each column.
-MAX_COLUMNS = 200
-MAX_SEGMENTS = 12
 WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
 
@@ -177,12 +172,12 @@ def segments_of(X: Any, column: str) -> list[Segment]:
             Message(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
         )
     values = X[column]
-    if pd.api.types.is_numeric_dtype(values) and values.nunique() > MAX_SEGMENTS:
+    if pd.api.types.is_numeric_dtype(values) and values.nunique() > LAYOUT.n_segments:
         values = pd.qcut(values, 4, duplicates="drop")
     names = values.astype(str).to_numpy(dtype=object)
     missing = values.isna().to_numpy()
     counts = pd.Series(names[~missing]).value_counts()
-    kept = list(counts.index[:MAX_SEGMENTS])
+    kept = list(counts.index[: LAYOUT.n_segments])
     if isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
         kept = [str(level) for level in values.cat.categories if str(level) in set(kept)]
     found = [Segment(name, (names == name) & ~missing) for name in kept]
@@ -200,7 +195,7 @@ def _top_features(entry: Scored, pipeline: Any) -> tuple[list[Feature], str]:
     """
     classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
     linear = hasattr(classifier, "coef_")
-    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= MAX_COLUMNS:
+    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
         directed = entry.fitted.family != "additive"
         return _largest(_contributions(pipeline, entry, directed)), SPREAD
     if linear:
@@ -223,7 +218,7 @@ def _named(table: Any, values: Array) -> list[Feature]:
 
 
 def _largest(features: list[Feature]) -> list[Feature]:
-    return sorted(features, key=lambda feature: -abs(feature.value))[:N_FEATURES]
+    return sorted(features, key=lambda feature: -abs(feature.value))[: LAYOUT.n_features]
 
 
 def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature]:
@@ -232,7 +227,7 @@ def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature
     The score with one column set to a constant differs from the score by the contribution of that column. With
     ``directed``, numeric columns have the sign of their effect.
     """
-    X = entry.X.head(N_ROWS)
+    X = entry.X.head(LAYOUT.contribution_rows)
     sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
     scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
     kinds, found = entry.fitted.facts.features or {}, []
