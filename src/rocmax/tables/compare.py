@@ -45,8 +45,8 @@ from rocmax.tables.options import (
     Limits,
     Reading,
     Running,
-    check_count,
     check_limits,
+    check_range,
     check_running,
     check_seed,
     chosen,
@@ -612,7 +612,7 @@ def _check(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ParameterError(Message(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once"))
-    check_count("n_splits", n_splits, 2, "an integer of at least 2")
+    check_range("n_splits", n_splits, 2, math.inf, "an integer of at least 2", integer=True)
     if n_jobs == 0:
         raise ParameterError(
             Message(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from rocmax import __version__
 from rocmax._files import same_file, write_file
 from rocmax._support import Array, need
 from rocmax._validation import LARGEST, direction, positive_index
-from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees, read_trees
+from rocmax.boosted.classifier import BoostedClassifier
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, Ints, Trees, read_trees
 from rocmax.data.read import MISSING_TEXT, marked_numbers
 from rocmax.features import SplineFeatures
 from rocmax.tables.model import load_model
@@ -215,61 +214,47 @@ def _quoted(text: str) -> str:
 
 
 class Boosted(NamedTuple):
-    """Names of the inputs of boosted trees, codes of their categories by position, and the trees of each model.
-
-    ``codes`` are the categories of columns of numbers, in the order of their codes. The score is the mean over models.
-    """
+    """Names of the inputs of boosted trees, the codes of text columns by position, and the trees of each model."""
 
     columns: list[str]
     texts: dict[int, TextValues]
-    codes: dict[int, Array]
     ensembles: list[Trees]
 
 
-def is_boosted(classifier: Any) -> bool:
-    """Return whether a fitted classifier consists of tree models."""
-    models = getattr(classifier, "models_", [])
-    return len(models) > 0 and all(hasattr(model, "engine") and hasattr(model, "text") for model in models)
-
-
 def read_boosted(table: Any, classifier: Any) -> Boosted:
-    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing."""
-    columns, texts = _columns(table, classifier.n_features_in_)
-    codes = {}
-    for place, categories in classifier.categories_.items():
-        if place in texts:
-            known, *others = texts[place]
-            codes_of = _codes(np.array([*known.values(), *others]), categories).tolist()
-            texts[place] = TextValues(dict(zip(known, codes_of[:-2], strict=True)), *codes_of[-2:])
-        elif np.asarray(categories).dtype.kind in "fiu":
-            codes[place] = np.asarray(categories, dtype=np.float64)
-        else:
-            raise ValueError(f"categories must be text or numbers for export; column {columns[place]!r} has others")
+    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing; LightGBM's only."""
     ensembles = [read_trees(model.engine, model.text, model.n_features) for model in classifier.models_]
-    for trees in ensembles:
-        _check_missing(trees, columns)
-    return Boosted(columns, texts, codes, ensembles)
+    if any(trees.single for trees in ensembles):
+        raise ValueError("the trees must be those of LightGBM, as in models of `rocmax fit`; got those of XGBoost")
+    if isinstance(table, FunctionTransformer):  # a matrix
+        return Boosted([str(place) for place in range(classifier.n_features_in_)], {}, ensembles)
+    parts = {part: [str(table.feature_names_in_[i]) for i in places] for part, _, places in table.transformers_}
+    texts = {}
+    if parts["texts"]:
+        encoder = table.named_transformers_["texts"].steps[-1][1]
+        for place, levels in enumerate(encoder.categories_, start=len(parts["numbers"])):
+            # The trees know the frequent ones of the codes of the encoder, by their position.
+            kept = {float(code): float(i) for i, code in enumerate(classifier.categories_[place])}
+            known = {str(level): kept.get(float(code), np.nan) for code, level in enumerate(levels)}
+            texts[place] = TextValues(known, known.get(MISSING, np.nan), np.nan)
+    return Boosted([*parts["numbers"], *parts["texts"]], texts, ensembles)
 
 
 def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     """Add the inputs and the trees to a graph and return the mean score of the models."""
-    double, single = build.onnx.TensorProto.DOUBLE, build.onnx.TensorProto.FLOAT
-    if one_matrix and boosted.codes:
-        raise ValueError(f"columns of a matrix must be numbers for export; column {min(boosted.codes)} has categories")
     if one_matrix:
-        matrix = build.input("X", len(boosted.columns))
+        rows = build.input("X", len(boosted.columns))
     else:
-        parts = [_column(build, boosted, place) for place in range(len(boosted.columns))]
-        matrix = build.node("Concat", parts, "features", axis=1)
-    rows = matrix
-    if boosted.ensembles[0].single:
-        matrix = build.node("Cast", [matrix], "single", to=single)
-        matrix = build.node("Cast", [matrix], "rounded", to=double)
-    tiny = boosted.ensembles[0].tiny
-    if tiny > 0:
-        size = build.node("Abs", [matrix], "size")
-        near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(tiny))], "near_zero")
-        matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), matrix], "cleared")
+        columns = [
+            build.text_values(place, name, boosted.texts[place])
+            if place in boosted.texts
+            else build.number(place, name)
+            for place, name in enumerate(boosted.columns)
+        ]
+        rows = build.node("Concat", columns, "features", axis=1)
+    size = build.node("Abs", [rows], "size")
+    near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(boosted.ensembles[0].tiny))], "near_zero")
+    matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), rows], "cleared")
     if any(trees.category.size for trees in boosted.ensembles):
         build.ir_version = VERSIONS.sets_ir
     total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
@@ -277,82 +262,6 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
     mean = build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
     return build.refuse_large(rows, mean)
-
-
-def _column(build: Graph, boosted: Boosted, place: int) -> str:
-    """Add the input of one column and return its numbers or codes."""
-    name = boosted.columns[place]
-    if place in boosted.texts:
-        return build.text_values(place, name, boosted.texts[place])
-    column = build.number(place, name)
-    if place not in boosted.codes:
-        return column
-    categories = boosted.codes[place]
-    same = build.node("Equal", [column, build.constant(f"known_{place}", categories[np.newaxis, :])], f"same_{place}")
-    hit = build.doubles(same, f"hit_{place}")
-    # Codes from 1, so that the sum is 0 for a value that is not a category.
-    ranks = build.constant(f"ranks_{place}", np.arange(1.0, categories.size + 1)[:, np.newaxis])
-    rank = build.node("MatMul", [hit, ranks], f"rank_{place}")
-    code = build.node("Sub", [rank, build.constant(f"one_{place}", np.array(1.0))], f"category_{place}")
-    known = build.node("GreaterOrEqual", [code, build.constant(f"first_{place}", np.array(0.0))], f"is_known_{place}")
-    return build.node("Where", [known, code, build.constant(f"none_{place}", np.array(np.nan))], f"coded_{place}")
-
-
-def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, TextValues]]:
-    """Return the names of the features, and the categories and values of the text columns by position."""
-    if isinstance(table, FunctionTransformer) and table.func is None:
-        return [str(place) for place in range(n_features)], {}
-    columns: list[str] = []
-    texts: dict[int, TextValues] = {}
-    for _, step, chosen in table.transformers_ if isinstance(table, ColumnTransformer) else [("", table, ["?"])]:
-        names = [str(table.feature_names_in_[place]) for place in chosen] if len(chosen) else []
-        if not names or (isinstance(step, str) and step == "drop"):
-            continue
-        if step == "passthrough" or (isinstance(step, FunctionTransformer) and step.func is None):
-            columns += names
-            continue
-        encoder = step.steps[-1][1] if hasattr(step, "steps") else step
-        if not isinstance(encoder, OrdinalEncoder):
-            raise ValueError(
-                "columns of a boosted model must be passed through or ordinally encoded for export; column "
-                f"{names[0]!r} has {type(encoder).__name__}"
-            )
-        texts |= dict(enumerate(_encoded(step, encoder.categories_), start=len(columns)))
-        columns += names
-    return columns, texts
-
-
-def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[TextValues]:
-    """Return the codes of the categories of each text column."""
-    # The fitted transformer itself encodes them: it knows about missing, empty and infrequent strings.
-    known = [[str(value) for value in own if isinstance(value, str)] for own in categories]
-    rows = max(map(len, known)) + 2
-    table: Any = np.full((rows, len(known)), "", dtype=object)
-    for place, names in enumerate(known):
-        table[: len(names), place] = names
-        table[-1, place] = max(names, key=len, default="") + "?"  # unknown; the row before it is missing
-    if hasattr(step, "feature_names_in_"):
-        table = need("pandas").DataFrame(table, columns=step.feature_names_in_)
-    values = np.asarray(step.transform(table), dtype=np.float64)
-    return [
-        TextValues(dict(zip(names, column.tolist(), strict=False)), *column[-2:].tolist())
-        for names, column in zip(known, values.T, strict=True)
-    ]
-
-
-def _codes(values: Array, categories: NDArray[Any]) -> Array:
-    """Return the position of each value in the categories; NaN if it is not one of them."""
-    same = values[:, np.newaxis] == np.asarray(categories, dtype=np.float64)[np.newaxis, :]
-    if same.shape[1] == 0:  # every value of the training rows was rare
-        return np.full(same.shape[0], np.nan)
-    return np.where(same.any(axis=1), np.argmax(same, axis=1), np.nan)
-
-
-def _check_missing(trees: Trees, columns: list[str]) -> None:
-    wrong = np.flatnonzero((trees.left >= 0) & (trees.missing == ZERO_IS_MISSING))
-    if wrong.size:
-        column = columns[trees.feature[wrong[0]]]
-        raise ValueError(f"zero must not be a missing value (zero_as_missing) for export; it is in column {column!r}")
 
 
 def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
@@ -422,7 +331,7 @@ def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
     as_zero = trees.missing[split] == NAN_IS_ZERO
     found = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
     # LightGBM sends missing values to the right in splits by category.
-    found[(trees.comparison[split] == IN_SET) & (not trees.single)] = False
+    found[trees.comparison[split] == IN_SET] = False
     return found
 
 
@@ -477,7 +386,7 @@ def to_onnx(model: Any, about: Schema) -> Any:
     onnx = _onnx()
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
-    if isinstance(pipeline, Pipeline) and is_boosted(classifier):
+    if isinstance(pipeline, Pipeline) and isinstance(classifier, BoostedClassifier):
         return _boosted_graph(onnx, model, about)
     linear = _linear(model, about)
     names = [] if linear.numbers is None else linear.numbers.names
@@ -592,11 +501,6 @@ def _linear(model: Any, about: Schema) -> _Linear:
         first, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
         n_features = scaler.scale_.size
         splines = first if isinstance(first, SplineFeatures) else None
-        if splines is None and not isinstance(first, SimpleImputer):
-            raise ValueError(
-                "numbers must be imputed or splines, and then standardized, for export; the column "
-                f"{columns['numbers'][0]!r} has {type(first).__name__}"
-            )
         fill = first.statistics_ if splines is None else splines.medians_
         weights = coef[:n_features]
         numbers = _Numbers(columns["numbers"], fill, splines, scaler.mean_, scaler.scale_, weights)

@@ -319,16 +319,11 @@ def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
     return "partial_auc" if name == TWO_WAY else name
 
 
-def check_count(name: str, value: Any, least: int, needed: str) -> None:
-    """Raise ParameterError if a value is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {value!r}"))
-
-
 def check_running(running: Running, function: str, other: str) -> None:
     """Raise ParameterError for an invalid number of threads, or if ``other``, which a function does not use, is set."""
     if running.threads is not None:
-        check_count("threads", running.threads, 1, "a positive integer, or None to follow the size of the table")
+        needed = "a positive integer, or None to follow the size of the table"
+        check_range("threads", running.threads, 1, math.inf, needed, integer=True)
     refuse(function, running, other)
 
 
@@ -345,14 +340,15 @@ def refuse(function: str, options: Columns | Limits | Running, *names: str) -> N
 def check_seed(random_state: Any) -> None:
     """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
     needed = "an integer from 0 to 2**32 - 1, which is saved with the model"
-    check_count("random_state", random_state, 0, needed)
-    if random_state >= 2**32:
-        raise ParameterError(Message(Parameter("random_state"), f" must be {needed}; got {random_state!r}"))
+    check_range("random_state", random_state, 0, 2**32 - 1, needed, integer=True)
 
 
-def check_range(name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False) -> None:
-    """Raise ParameterError if a value is not a number between two others."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+def check_range(
+    name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False, integer: bool = False
+) -> None:
+    """Raise ParameterError if a value is not a number, or integer, between two others."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    number = isinstance(value, kinds) and not isinstance(value, bool)
     if not number or not (low < value < high if open_ends else low <= value <= high):
-        got = f"{value:g}" if number else repr(value)
+        got = f"{value:g}" if number and not integer else repr(value)
         raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))
