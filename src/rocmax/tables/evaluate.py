@@ -263,7 +263,7 @@ def _shares(column: Any, positive: Bools) -> tuple[list[str], list[float]]:
 # Evaluation of a model on labeled rows.
 
 
-class Scored(NamedTuple):
+class ScoredTable(NamedTuple):
     """Scores and decisions of a model on a labeled table."""
 
     fitted: TableModel
@@ -359,7 +359,7 @@ def evaluate(
     return _evaluation(score_table(model, table, target, chosen(Reading, reading)))
 
 
-def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
+def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> ScoredTable:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
     source, reading = facts.open(table, reading), facts.read_as(reading)
@@ -382,10 +382,10 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
     labels = known_target(y, facts.positive, facts.negative, f"column {target!r}" if target else "the target")
     predicted = fitted.model.predict(X) == facts.positive
     scores = positive_scores(fitted.model, X, pos_label=facts.positive)
-    return Scored(fitted, labels, scores, predicted, X, source_notes(source), groups)
+    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups)
 
 
-def _evaluation(scored: Scored) -> Evaluation:
+def _evaluation(scored: ScoredTable) -> Evaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     limits = facts.limits
     groups, notes = usable_groups(scored.groups, positive)

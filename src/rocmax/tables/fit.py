@@ -32,7 +32,7 @@ from rocmax.tables.evaluate import (
     row_notes,
     usable_groups,
 )
-from rocmax.tables.model import Facts, Shares, TableModel, known_levels
+from rocmax.tables.model import Facts, TableModel, ValueShares, known_levels
 from rocmax.tables.options import (
     HOLDERS,
     Columns,
@@ -321,7 +321,7 @@ def evaluated(
         held_out=held_out,
         at_threshold=rates,
         calibration=fit_calibration(scores, is_positive),
-        shares=Shares(known_levels(model, training.kinds)).add(training.X).to_dict(),
+        shares=ValueShares(known_levels(model, training.kinds)).add(training.X).to_dict(),
     )
     return TableModel(model, facts, notes=notes, held_out_rows=test)
 

@@ -88,7 +88,7 @@ def known_levels(model: Any, kinds: dict[str, str] | None) -> dict[str, set[str]
 
 
 @dataclass
-class Shares:
+class ValueShares:
     """Counts of missing values and unknown categories by column; ``levels`` are the known categories."""
 
     levels: dict[str, set[str]]
@@ -96,7 +96,7 @@ class Shares:
     missing: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
 
-    def add(self, X: Any) -> Shares:
+    def add(self, X: Any) -> ValueShares:
         """Count the values of some rows."""
         self.rows += X.shape[0]
         if not hasattr(X, "columns"):
@@ -404,7 +404,7 @@ class PredictionSummary:
     positive : int
         Number of rows that are classified as positive.
     shares : dict
-        Shares of "missing" values and "unknown" categories by column, for columns that have any.
+        ValueShares of "missing" values and "unknown" categories by column, for columns that have any.
     warnings : list of str
         Differences between these shares and those of the training table.
     notes : list of str
@@ -550,7 +550,7 @@ class Scoring:
         self._options = fitted.facts.read_options(fitted.place, self._source, reading.zero_based)
         self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
         self._levels = known_levels(fitted.model, fitted.facts.features)
-        self._shares = Shares(self._levels)
+        self._shares = ValueShares(self._levels)
         self._positive = 0
 
     def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:

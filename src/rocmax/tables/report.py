@@ -15,8 +15,8 @@ from rocmax._validation import positive_index, towards
 from rocmax.data import DataError
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
 from rocmax.report.page import LAYOUT
-from rocmax.tables.evaluate import Scored, score_table, usable_groups
-from rocmax.tables.model import TITLES, Facts, Shares, TableModel, known_levels
+from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
+from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
 from rocmax.tables.options import HOLDERS, Reading, chosen
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text
@@ -109,10 +109,10 @@ def write_report(
     write_file(out, page.encode())
 
 
-def _changes(entry: Scored) -> list[Change]:
+def _changes(entry: ScoredTable) -> list[Change]:
     """Return the columns whose share of missing values or unknown categories differs from training."""
     facts = entry.fitted.facts
-    shares = Shares(known_levels(entry.fitted.model, facts.features)).add(entry.X)
+    shares = ValueShares(known_levels(entry.fitted.model, facts.features)).add(entry.X)
     return [
         Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
         for kind, name, then, now in shares.moved(facts.shares)
@@ -123,7 +123,7 @@ def _distinct(names: list[str]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _model(entry: Scored, name: str) -> ReportModel:
+def _model(entry: ScoredTable, name: str) -> ReportModel:
     about = entry.fitted.facts
     facts = [
         ("fitted", about.fitted),
@@ -187,7 +187,7 @@ def segments_of(X: Any, column: str) -> list[Segment]:
     return found + ([Segment("missing", missing)] if missing.any() else [])
 
 
-def _top_features(entry: Scored, pipeline: Any) -> tuple[list[Feature], str]:
+def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str]:
     """Return the most important features of a model, and what their values are.
 
     They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
@@ -221,7 +221,7 @@ def _largest(features: list[Feature]) -> list[Feature]:
     return sorted(features, key=lambda feature: -abs(feature.value))[: LAYOUT.n_features]
 
 
-def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature]:
+def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Feature]:
     """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
 
     The score with one column set to a constant differs from the score by the contribution of that column. With
@@ -247,7 +247,7 @@ def _direction(values: Array, part: Array) -> int:
     return int(np.sign(np.dot(values[known] - values[known].mean(), part[known] - part[known].mean())))
 
 
-def _columns(entry: Scored) -> list[tuple[str, str, float]]:
+def _columns(entry: ScoredTable) -> list[tuple[str, str, float]]:
     features = entry.fitted.facts.features
     if features is None:
         return []
