@@ -112,6 +112,30 @@ def test_the_evidence_has_an_expectation_of_at_most_one_under_every_rate_above_t
     assert -found.fun == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.parametrize("max_rate", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("sizes", [[3, 3, 3, 3], [1, 2, 4, 9], [1, 1, 1, 40]], ids=str)
+def test_evidence_is_that_of_the_formula(max_rate, sizes):
+    """The worst shares are found by a solver that knows nothing of multipliers."""
+    sizes, delta = np.array(sizes), 0.1
+    share = sizes / sizes.sum()
+    best = math.sqrt(2 * math.log(1 / delta) * (share @ share) / (max_rate * (1 - max_rate)))
+    bets = {min(1.0, factor * best) for factor in (1.0, 2.0, 4.0) if factor**2 <= sizes.mean()}
+    errors = np.array([1, 0, 2, 0]) * sizes // 3
+    expected = []
+    for bet in bets:
+        c = np.minimum(1.0, bet * share / (share @ share))
+        worst = minimize(
+            lambda p, c=c: -np.log(np.maximum(1 - c * p, 1e-300)).sum(),
+            np.full(4, max_rate),
+            bounds=[(0, 1)] * 4,
+            constraints={"type": "ineq", "fun": lambda p: share @ p - max_rate},
+            options={"ftol": 1e-14},
+        )
+        expected.append(np.prod(1 - c * errors / sizes) * math.exp(worst.fun))
+    found = GroupEvidence(sizes, max_rate, delta, "row").log_evidence(errors)
+    assert math.exp(found) == pytest.approx(np.mean(expected), rel=1e-5)
+
+
 def test_evidence_does_not_fall_when_errors_become_fewer():
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 30, size=200)

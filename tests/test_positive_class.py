@@ -427,6 +427,14 @@ def test_files_and_comparisons_warn_once(tmp_path):
     assert warned(lambda: rocmax.compare(models, X, NAMED, scoring=named, n_splits=2)) == []
 
 
+def test_the_warning_points_to_the_call():
+    for model in (rocmax.AUCClassifier(), rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), cv=2)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            model.fit(X, NAMED)
+        assert [each.filename for each in found] == [__file__]
+
+
 def test_python_shows_the_warning_once_in_a_search():
     program = """
 import numpy as np

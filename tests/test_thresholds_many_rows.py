@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rocmax.metrics.thresholds import best_measure, best_youden
+from rocmax.measures import best_measure, best_youden
 
 N_ROWS = 50_000
 RNG = np.random.default_rng(0)

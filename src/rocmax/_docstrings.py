@@ -20,9 +20,8 @@ C : float
     Regularization parameter, the weight of the loss against the penalty. Must be positive.
 coef0 : float
     Independent term of the "poly" and "sigmoid" kernels.
-columns : Columns
-    What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
-    leave out. It may have the target, the positive class and the groups, too.
+columns : sequence of str
+    Features to read, in this order. If None, all columns are read except the target and the column of weights.
 constraint : {"l2", "l1", "elasticnet", "group"}
     Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
@@ -36,6 +35,9 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
+exact : bool
+    Whether the distinct scores of the bins that matter are fetched, at most a million at a time, for the exact value;
+    bins with more are divided first. If False, ``error`` bounds the difference from the exact value.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
@@ -50,6 +52,16 @@ kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
     Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
 l1_ratio : float
     The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+loss : {"auto", "convex"}
+    Loss to minimize:
+
+    - "auto": minimizes a soft version of the measure, starting from logistic regression. A penalty on the change of
+      the scores regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and the
+      measure on the training rows is at least that of the starting point. Features are standardized internally, so
+      their scale does not matter.
+    - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, to a certified gap. If the classes
+      overlap strongly, the optimum can be at zero weights.
+
 max_fpr : float
     Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 max_gram_mb : float
@@ -65,8 +77,13 @@ min_tpr : float
     Lower limit on the true-positive rate, at least 0 and below 1.
 n_bins : int
     Number of bins of the histogram for each class.
+n_features : int
+    Number of features of an svmlight file. If None, the largest index is used.
 n_jobs : int or None
     Number of parallel processes. None means 1, unless in a :obj:`joblib.parallel_config` context; -1 means all cores.
+path : str, Path or data frame
+    A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+    .bz2, .zst). A pandas or polars DataFrame is also accepted.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
 positive : object
@@ -90,9 +107,14 @@ table : str, Path, list of them, file or data frame
     found by name.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+timeout : float
+    Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
+    that sends no heartbeats is considered lost, but at least 10.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.
+types : dict
+    "number" or "text" for columns whose type should not be inferred.
 verbose : bool
     Whether to report progress on standard error.
 warm_start : bool
@@ -162,7 +184,7 @@ def complete(value: Any) -> None:
         if owner.__module__.startswith("rocmax"):
             _fill(owner)
             for member in vars(owner).values():
-                member = getattr(member, "__func__", member)
+                member = getattr(member, "__func__", getattr(member, "fn", member))  # `fn` with `available_if`
                 if inspect.isfunction(member):
                     _fill(member)
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._support import Array, publish
+from rocmax._support import Array, check_floor, check_window, publish
 from rocmax._validation import named_pos_label
-from rocmax._window import check_floor, check_window
 from rocmax.metrics.curve import Curve, score_blocks
 from rocmax.metrics.scores import find_metric, positive_scores
 from rocmax.metrics.uncertainty import check_level, resamples, tail_share

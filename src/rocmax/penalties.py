@@ -35,6 +35,8 @@ class SquaredL2(Parameters):
     def __post_init__(self) -> None:
         if not (0 < self.C < np.inf):
             raise ValueError(f"C must be a finite number > 0; got {self.C!r}")
+        # Solvers use its negative, which an unsigned integer does not have.
+        object.__setattr__(self, "C", float(self.C))
 
     def value(self, w: NDArray[np.float64]) -> float:
         """Return ``1/2 |w|^2``."""
@@ -480,12 +482,7 @@ def _largest_weight(kappa: float, radius: float) -> float:
 def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
     """Project non-negative numbers onto the elastic-net ball.
 
-    Returns
-    -------
-    shrunk : ndarray
-        The projection.
-    scale : float or None
-        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
+    The second result is ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
     """
     rest = 1.0 - kappa
     if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from rocmax._folds import split_groups
+from rocmax._folds import cv_splitter, held_out_split
 from rocmax._support import Array, Message, Parameter, publish
 from rocmax._validation import (
     check_target,
@@ -29,51 +28,12 @@ from rocmax._validation import (
     towards,
     warn_if_majority,
 )
+from rocmax.measures import above_order, at_fpr, at_tpr, below_order
 from rocmax.metrics.curve import group_numbers
-from rocmax.metrics.thresholds import above_order, at_fpr, at_tpr, below_order
-
-# What a classifier that wraps another one passes on to it: parameters of ``fit``, and probabilities.
 
 
 def _has_probabilities(wrapper: Any) -> bool:
     return hasattr(getattr(wrapper, "estimator_", wrapper.estimator), "predict_proba")
-
-
-class WrappedClassifier:
-    """Mixin of classifiers with a parameter ``estimator`` and the attribute ``estimator_``."""
-
-    estimator: Any
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of the classes from the estimator; the threshold does not change them.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        check_is_fitted(self, "estimator_")
-        fitted: Any = vars(self)["estimator_"]
-        result: Array = fitted.predict_proba(X)
-        return result
-
-    def get_metadata_routing(self) -> Any:
-        """Return the routing of metadata: ``groups`` is for the choice of the threshold, all else for the estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
 
 
 def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, Any]:
@@ -85,20 +45,6 @@ def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, A
         return result
     takes_groups = groups is not None and has_fit_parameter(wrapper.estimator, "groups")
     return {**given, "groups": groups} if takes_groups else given
-
-
-def row_params(params: dict[str, Any], n_rows: int, rows: Any) -> dict[str, Any]:
-    """Return parameters of ``fit`` for some rows; those without a value for each row are not changed."""
-    return {name: _safe_indexing(value, rows) if _has_rows(value, n_rows) else value for name, value in params.items()}
-
-
-def _has_rows(value: Any, n_rows: int) -> bool:
-    return (
-        value is not None
-        and not isinstance(value, str | dict)
-        and hasattr(value, "__len__")
-        and _num_samples(value) == n_rows
-    )
 
 
 # Base of the classifiers with a threshold from held-out rows.
@@ -113,20 +59,71 @@ class Scored(NamedTuple):
     groups: NDArray[np.intp] | None
 
 
-class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifier that scores held-out rows, chooses a threshold on them and predicts with it.
 
-    A subclass stores ``estimator``, ``confidence``, ``cv``, ``pos_label``, ``random_state``, ``rate`` and its limit,
-    and sets ``threshold_`` in ``fit``.
+    A subclass has the limit on a rate of one class, the negatives or the positives, as its second parameter.
     """
 
-    estimator: Any
-    confidence: float | None
-    cv: Any
-    pos_label: Any
-    random_state: Any
     rate: str = "row"  # of models that were saved before this parameter existed
-    threshold_: float
+    # The parameter with the limit, and the attribute with the number of held-out rows of the class.
+    _limit: ClassVar[str]
+    _counted: ClassVar[str]
+
+    def __init__(
+        self, estimator: Any, confidence: float | None, cv: Any, pos_label: Any, random_state: Any, rate: str
+    ) -> None:
+        self.estimator = estimator
+        self.confidence = confidence
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.rate = rate
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> HeldOutThreshold:
+        """Fit the estimator and choose the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training rows, in any format that the estimator accepts.
+        y
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
+            They are passed on to an estimator whose ``fit`` takes ``groups``.
+        **params : dict
+            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The rate of the threshold is
+            weighted, too; ``sample_weight`` is not allowed with ``confidence``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        held_out, limit = self._scored(X, y, groups, params), getattr(self, self._limit)
+        scores, positive = held_out.scores, held_out.positive
+        of_positives = self._limit == "min_tpr"
+        members = positive if of_positives else ~positive
+        n_rows = int(np.count_nonzero(members))
+        setattr(self, self._counted, n_rows)
+        self.violation_bound_ = math.nan
+        self._count_groups(held_out, members)
+        if self.confidence is None:
+            rule = at_tpr if of_positives else at_fpr
+            self.threshold_ = rule(scores, positive, self._weight(held_out, members), limit)
+            return self
+        # For positives, the error rate is that of missed ones, and low scores are the risk.
+        max_rate, delta, required = (1 - limit if of_positives else limit), 1 - self.confidence, None
+        risk = scores[members]
+        if of_positives:
+            risk, required = -risk, limit
+        if held_out.groups is None:
+            k, self.violation_bound_ = order_statistic(n_rows, max_rate, delta, required)
+        else:
+            k = group_order(risk, held_out.groups[members], max_rate, delta, self.rate, required)
+            self.violation_bound_ = delta
+        self.threshold_ = (below_order if of_positives else above_order)(scores, positive, k)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,8 +150,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -171,8 +167,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -187,8 +182,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -199,6 +193,29 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         index = self._positive_index()
         accepted = class_scores(self.estimator_, X, index) > self.threshold_
         return self.classes_[np.where(accepted, index, 1 - index)]
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes from the estimator; the threshold does not change them.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        check_is_fitted(self, "estimator_")
+        result: Array = self.estimator_.predict_proba(X)
+        return result
+
+    def get_metadata_routing(self) -> Any:
+        """Return the routing of metadata: ``groups`` is for the choice of the threshold, all else for the estimator."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def _positive_index(self) -> int:
         return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
@@ -249,10 +266,10 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         weight[members] = np.divide(weight[members], total[own], out=weight[members], where=total[own] > 0)
         return weight
 
-    def _check_parameters(self, limit: str) -> None:
-        checked = {limit: getattr(self, limit)} | ({} if self.confidence is None else {"confidence": self.confidence})
-        for name, value in checked.items():
-            if not _is_share(value):
+    def _check_parameters(self) -> None:
+        for name in (self._limit, "confidence"):
+            value = getattr(self, name)
+            if not (_is_share(value) or (name == "confidence" and value is None)):
                 raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
         if self.rate not in ("row", "group"):
             raise ValueError(f'rate must be "row" or "group"; got {self.rate!r}')
@@ -282,10 +299,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             return class_scores(self.estimator_, X, index), positive, rows
         if _is_share(self.cv):
             random_state = random_source(self.random_state)
-            if groups is None:
-                train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=random_state)
-            else:
-                train, test = split_groups(positive, groups, self.cv, random_state)
+            train, test = held_out_split(y, self.cv, random_state, groups)
             self.estimator_ = self._fitted_to(train, X, y, params)
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
         scores = self._cross_validated(X, y, index, groups, params)
@@ -299,10 +313,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         ``cross_val_predict`` changes the filters of warnings of the whole process, and so of other threads.
         """
-        by_group = groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer))
-        # Without a number of folds, there are five, as by default in scikit-learn.
-        splitter = StratifiedGroupKFold(self.cv or 5) if by_group else check_cv(self.cv, y, classifier=True)
-        folds = list(splitter.split(X, y, groups))
+        folds = list(cv_splitter(self.cv, y, groups).split(X, y, groups))
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=y.size)
         row = int((times != 1).argmax())
         if times[row] != 1:
@@ -314,7 +325,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         return scores
 
     def _fitted_to(self, train: NDArray[np.intp], X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
-        own = row_params(params, y.size, train)
+        own = _check_method_params(X, params, train)
         return clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
 
 
@@ -387,10 +398,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
     classes_
     positive_class_ : object
         The positive class.
-    n_features_in_ : int
-        Number of features, if the estimator has this attribute.
-    feature_names_in_ : ndarray
-        Names of the features, if the estimator has this attribute.
+    n_features_in_, feature_names_in_
 
     References
     ----------
@@ -415,6 +423,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
+    _limit, _counted = "max_fpr", "n_negatives_"
+
     def __init__(
         self,
         estimator: Any,
@@ -426,51 +436,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
         random_state: Any = None,
         rate: str = "row",
     ) -> None:
-        self.estimator = estimator
+        super().__init__(estimator, confidence, cv, pos_label, random_state, rate)
         self.max_fpr = max_fpr
-        self.confidence = confidence
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.rate = rate
-
-    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> FPRThresholdClassifier:
-        """Fit the estimator and choose the threshold.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training rows, in any format that the estimator accepts.
-        y
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
-            They are passed on to an estimator whose ``fit`` takes ``groups``.
-        **params : dict
-            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The false-positive rate of the
-            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters("max_fpr")
-        held_out = self._scored(X, y, groups, params)
-        scores, positive = held_out.scores, held_out.positive
-        members = ~positive
-        self.n_negatives_ = int(np.count_nonzero(members))
-        self.violation_bound_ = math.nan
-        self._count_groups(held_out, members)
-        if self.confidence is None:
-            self.threshold_ = at_fpr(scores, positive, self._weight(held_out, members), self.max_fpr)
-            return self
-        delta = 1 - self.confidence
-        if held_out.groups is None:
-            k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, delta)
-        else:
-            own = held_out.groups[members]
-            k, self.violation_bound_ = group_order(scores[members], own, self.max_fpr, delta, self.rate), delta
-        self.threshold_ = above_order(scores, positive, k)
-        return self
 
 
 class TPRThresholdClassifier(HeldOutThreshold):
@@ -537,10 +504,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     classes_
     positive_class_ : object
         The positive class.
-    n_features_in_ : int
-        Number of features, if the estimator has this attribute.
-    feature_names_in_ : ndarray
-        Names of the features, if the estimator has this attribute.
+    n_features_in_, feature_names_in_
 
     References
     ----------
@@ -565,6 +529,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
+    _limit, _counted = "min_tpr", "n_positives_"
+
     def __init__(
         self,
         estimator: Any,
@@ -576,51 +542,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
         random_state: Any = None,
         rate: str = "row",
     ) -> None:
-        self.estimator = estimator
+        super().__init__(estimator, confidence, cv, pos_label, random_state, rate)
         self.min_tpr = min_tpr
-        self.confidence = confidence
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.rate = rate
-
-    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> TPRThresholdClassifier:
-        """Fit the estimator and choose the threshold.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training rows, in any format that the estimator accepts.
-        y
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
-            They are passed on to an estimator whose ``fit`` takes ``groups``.
-        **params : dict
-            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The true-positive rate of the
-            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters("min_tpr")
-        held_out = self._scored(X, y, groups, params)
-        scores, positive = held_out.scores, held_out.positive
-        self.n_positives_ = int(np.count_nonzero(positive))
-        self.violation_bound_ = math.nan
-        self._count_groups(held_out, positive)
-        if self.confidence is None:
-            self.threshold_ = at_tpr(scores, positive, self._weight(held_out, positive), self.min_tpr)
-            return self
-        max_rate, delta = 1 - self.min_tpr, 1 - self.confidence
-        if held_out.groups is None:
-            k, self.violation_bound_ = order_statistic(self.n_positives_, max_rate, delta, required_tpr=self.min_tpr)
-        else:
-            own = held_out.groups[positive]
-            k = group_order(-scores[positive], own, max_rate, delta, self.rate, required_tpr=self.min_tpr)
-            self.violation_bound_ = delta
-        self.threshold_ = below_order(scores, positive, k)
-        return self
 
 
 def order_statistic(
@@ -628,9 +551,8 @@ def order_statistic(
 ) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic exceeds an error rate with probability at most ``delta``.
 
-    The order statistics are those of the scores of one class, from its low end for the negatives and from its high end
-    for the positives, where the error rate is one minus the required true-positive rate. ``share`` is the parameter
-    with the fraction of held-out rows, for the message about too few of them.
+    For the positives, of which it is the ``k``-th from the top, the error rate is one minus the required true-positive
+    rate. ``share`` names the parameter with the fraction of held-out rows in the message about too few of them.
     """
     needed = math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
     if n_rows < needed:
@@ -660,10 +582,9 @@ def group_order(
 ) -> int:
     """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
 
-    The risk is the score of a negative, and the negated score of a positive. It is the smallest number at which the
-    evidence of :class:`GroupEvidence` against an error rate above the limit reaches ``1 / delta``. The evidence does
-    not decrease with the number, so the smallest is found by bisection, and a wrong threshold requires that the
-    evidence against a true hypothesis, the one at the threshold with exactly the limit, reaches ``1 / delta``.
+    It is the smallest number at which the evidence of :class:`GroupEvidence` against an error rate above the limit
+    reaches ``1 / delta``. The evidence does not decrease with the number, so the smallest is found by bisection, and a
+    wrong threshold requires that the evidence against a true hypothesis reaches ``1 / delta``.
     """
     _, group = np.unique(groups, return_inverse=True)
     evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)
@@ -692,17 +613,6 @@ class GroupEvidence:
     :math:`\prod_g (1 - c_g p_g)`, so the expectation of the evidence is at most 1 under the hypothesis that the rate is
     above the limit, and it reaches :math:`1 / \delta` with probability at most :math:`\delta` (Markov). With
     ``rate="group"``, all :math:`n_g` are 1 in these formulas.
-
-    Parameters
-    ----------
-    sizes : ndarray of int
-        Number of rows of each group, at least 1.
-    max_rate : float
-        Limit on the error rate.
-    delta : float
-        Allowed probability of a wrong decision.
-    rate : {"row", "group"}
-        Whether each row or each group counts once.
     """
 
     # Bets as multiples of the best one for groups whose rows all agree; the best bet is inversely proportional to the

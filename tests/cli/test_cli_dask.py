@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from rocmax.tables import Limits, Reading, Running, fit_table, load_model, predi
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
 typer_testing = pytest.importorskip("typer.testing")
+from rocmax.tables import on_cluster  # noqa: E402  # after the check that dask is there
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -26,7 +28,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch):
-    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 900)
+    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, fetched=900))
 
 
 def payments(n, seed=0):
@@ -174,7 +176,7 @@ def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
-    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 300)
+    monkeypatch.setattr(on_cluster, "RULES", replace(on_cluster.RULES, fetched=300))
     table = payments(5000).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
     table.loc[7, "label"] = "perhaps"
     table.to_parquet(tmp_path / "part0.parquet")

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from rocmax import AUCClassifier
-from rocmax.data import DataError, RowStore, iter_batches, read_table
+from rocmax.data import DataError, Reading, RowStore, iter_batches, read_table
 from rocmax.data.store import DiskArray, parse_bytes
 
 RNG = np.random.default_rng(0)
@@ -149,9 +149,9 @@ def test_rows_without_a_label(tmp_path, ending):
         np.testing.assert_array_equal(store.codes, Y[~lacking])
     # The parameter of the message exists wherever the message does.
     for read in (read_table, lambda *args, **given: next(iter_batches(*args, **given))):
-        with pytest.raises(DataError, match="skip_unlabelled=True"):
+        with pytest.raises(DataError, match=r"reading=Reading\(skip_unlabelled=True\)"):
             read(path, **options)
-        found, y = read(path, **options, skip_unlabelled=True)
+        found, y = read(path, **options, reading=Reading(skip_unlabelled=True))
         assert found.shape == ((~lacking).sum(), 4)
         assert y.size == found.shape[0]
 
@@ -166,7 +166,7 @@ def test_no_labels_at_all(tmp_path, ending):
     with pytest.raises(DataError, match=r"must have rows with a label; got none"):
         RowStore.from_files(path, **options, skip_unlabelled=True)
     with pytest.raises(DataError, match=r"rows.* must have labels( in column 'label')?; got none"):
-        read_table(path, **options, skip_unlabelled=True)
+        read_table(path, **options, reading=Reading(skip_unlabelled=True))
 
 
 def refused(every, folder):
@@ -220,7 +220,7 @@ def test_bad_values_in_files(tmp_path):
     every = [
         ([good, tmp_path / "b.csv"], named, r"b.csv: column 'c' must contain finite numbers; got nan in row 17\."),
         (tmp_path / "b.csv", named | {"skip_unlabelled": True}, r"got nan in row 17 of those with a label\."),
-        (tmp_path / "c.parquet", named | {"weight": "w"}, r"c.parquet: column 'w' must be .*>= 0 .* -1.0 in row 17"),
+        (tmp_path / "c.parquet", named | {"weight": "w"}, r"c.parquet: column 'w' must be .*>= 0; got -1.0 in row 17"),
         ([good, tmp_path / "d.csv"], named, r"d.csv must have labels of one type, numbers or text; got \w+ and str"),
         (tmp_path / "e.svm", {}, r"e.svm: column 2 must contain finite numbers; got nan in row 1\."),
     ]
@@ -247,9 +247,7 @@ def test_bad_arrays(tmp_path):
         with pytest.raises(DataError, match=r"sample_weight must contain numbers; got dtype (<U1|object)"):
             RowStore(X, Y, bad)
     for bad in (np.nan, np.inf, -1.0):
-        with pytest.raises(
-            DataError, match=rf"sample_weight must be finite, >= 0 and not all zero; got {bad} in row 7"
-        ):
+        with pytest.raises(DataError, match=rf"sample_weight must be finite and >= 0; got {bad} in row 7"):
             RowStore(X, Y, np.where(np.arange(50) == 7, bad, WEIGHT))
     for bad in (1e-200, 2e150):
         with pytest.raises(

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.linear.select import close_to_best
+from rocmax._folds import close_to_best
 from rocmax.metrics import partial_auc_score
 
 

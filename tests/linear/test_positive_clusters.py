@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from joblib import Parallel
 from scipy import sparse
 
+from helpers.training_sets import CheckedRows
 from rocmax import PartialAUCClassifierCV
-from rocmax._validation import TrainingSet
+from rocmax._folds import is_behind
 from rocmax.linear.refine import StartSpec, WindowRefinement, group, regroup, standardized
-from rocmax.linear.select import SAFE, TIGHT_ABOVE, Fold, StartTrials, agreement, clearly_above
+from rocmax.linear.select import SAFE, TIGHT_ABOVE, Fold, StartTrials, agreement
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import SquaredL2
@@ -29,10 +30,6 @@ def two_groups(n=1500, seed=0, distance=4.0):
     X = rng.standard_normal((n, 3))
     X[:, 0] += y * side
     return X, y
-
-
-def rows_of(X, positive, weight=None):
-    return TrainingSet(X, positive, weight, np.array([False, True]), 1, positive)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
@@ -83,7 +80,7 @@ def test_agreement_is_the_mean_correlation_of_scores():
     weights = rng.standard_normal((4, 3))
     correlation = np.corrcoef(X @ weights.T, rowvar=False)
     expected = (correlation.sum() - 4) / 12
-    data = rows_of(X, np.arange(500) % 2 == 0)
+    data = CheckedRows(X, np.arange(500) % 2 == 0)
     assert agreement(weights, data) == pytest.approx(expected)
     assert agreement(np.array([weights[0], 3 * weights[0]]), data) == pytest.approx(1.0)
     assert agreement(np.array([weights[0], -weights[0]]), data) == pytest.approx(-1.0)
@@ -96,8 +93,8 @@ def test_agreement_counts_rows_by_weight():
     X, weights = rng.standard_normal((60, 3)), rng.standard_normal((3, 3))
     times = rng.integers(1, 4, 60)
     repeated = np.repeat(X, times, axis=0)
-    one = agreement(weights, rows_of(X, np.ones(60, dtype=bool), times.astype(float)))
-    two = agreement(weights, rows_of(repeated, np.ones(len(repeated), dtype=bool)))
+    one = agreement(weights, CheckedRows(X, np.ones(60, dtype=bool), times.astype(float)))
+    two = agreement(weights, CheckedRows(repeated, np.ones(len(repeated), dtype=bool)))
     assert one == pytest.approx(two)
 
 
@@ -157,7 +154,7 @@ def test_starts_with_the_tight_loss_are_those_of_algorithm_1(window, tol):
     operator = standardized(X, None)
     loss = PartialAUCTight(window[0], window[1], min_tpr=window[2]).bind(y == 1)
     expected, other = (CuttingPlane(each, 100).solve(operator, loss, SquaredL2(10.0)).w for each in (tol, 5e-4))
-    found = WindowRefinement(rows_of(X, y == 1), window, 1e-3, 500).start("tight", 10.0).w
+    found = WindowRefinement(CheckedRows(X, y == 1), window, 1e-3, 500).start("tight", 10.0).w
     np.testing.assert_allclose(found, expected / operator.matvec(expected).std(), rtol=1e-9)
     assert not np.allclose(expected, other, rtol=1e-6)
 
@@ -165,7 +162,7 @@ def test_starts_with_the_tight_loss_are_those_of_algorithm_1(window, tol):
 def given_trials(spec, score, turn):
     """Scores of 0.5 for the safe starts, and one more start with models that differ by an angle between two folds."""
     rng = np.random.default_rng(0)
-    data = rows_of(rng.standard_normal((400, 2)), np.arange(400) % 2 == 0)
+    data = CheckedRows(rng.standard_normal((400, 2)), np.arange(400) % 2 == 0)
     fold = Fold(data, np.arange(200), np.arange(200, 400), (0.0, 0.1, 0.0), 1e-3, 100)
     trials = StartTrials(Parallel(), [fold, fold], {}, {})
     trials.specs = [*SAFE, spec]
@@ -273,14 +270,14 @@ def test_without_a_race_or_with_few_folds_no_safe_start_is_dropped(monkeypatch):
         assert not np.isnan(trials.scores).any()
 
 
-def test_clearly_above_means_by_more_than_two_standard_errors():
+def test_behind_means_by_more_than_the_given_number_of_standard_errors():
     level = np.array([0.1, 0.5, 0.9])
-    assert clearly_above(level + 0.01, level)
-    assert not clearly_above(level, level)
-    assert not clearly_above(level + np.array([0.1, 0.0, 0.0]), level)  # the gain is one standard error
-    assert clearly_above(level + np.array([0.1, 0.05, 0.05]), level)  # four
-    assert clearly_above(level[:1] + 0.1, level[:1])
-    assert not clearly_above(level[:1], level[:1])
+    assert is_behind(level, level + 0.01, 2.0)
+    assert not is_behind(level, level, 2.0)
+    assert not is_behind(level, level + np.array([0.1, 0.0, 0.0]), 2.0)  # the gain is one standard error
+    assert is_behind(level, level + np.array([0.1, 0.05, 0.05]), 2.0)  # four
+    assert is_behind(level[:1], level[:1] + 0.1, 2.0)
+    assert not is_behind(level[:1], level[:1], 2.0)
 
 
 def test_a_narrow_window_is_filled_by_one_group():

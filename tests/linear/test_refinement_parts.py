@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from helpers.training_sets import CheckedRows
 from rocmax import PartialAUCClassifier
-from rocmax._validation import TrainingSet
 from rocmax.linear.refine import RowSample, StartProblem, WindowRefinement, fit_start, standardized, top_rows
 from rocmax.metrics import partial_auc_score
 
@@ -87,7 +87,7 @@ def test_a_fit_that_begins_elsewhere_ends_at_the_same_solution():
 def test_fits_in_a_fold_need_no_hessian_but_end_at_the_solution(kind, monkeypatch):
     X, rng = rows(n=20_000)
     y = X[:, 0] + rng.standard_normal(20_000) > np.quantile(X[:, 0], 0.8)
-    data = TrainingSet(X, y, None, np.array([0, 1]), 1, y)
+    data = CheckedRows(X, y)
     whole = WindowRefinement(data, (0.0, 0.1, 0.0), 1e-3, 500)
     whole.is_guide = True
     whole.start(kind, 0.1)

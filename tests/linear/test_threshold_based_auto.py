@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.auto_problems import problems
 from helpers.threshold_based import gaussians, measure
+from helpers.training_sets import CheckedRows
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
-from rocmax._validation import check_training_set
 from rocmax.linear.decisions import ThresholdRefinement, soft_width
 from rocmax.measures import FBetaMeasure
 
@@ -102,7 +102,7 @@ def test_the_objective_is_below_that_of_the_start(name):
 
 
 def refinement(X, y, weight=None):
-    data = check_training_set(FBetaClassifier(), X, y, weight, None)
+    data = CheckedRows(X, y == 1, weight)
     measure, width = FBetaMeasure(), soft_width(data)
     return ThresholdRefinement(data, measure, width, 1e-6, 500), measure.soft_loss(width).bind(y, weight)
 
@@ -244,7 +244,7 @@ def test_the_positive_class_may_be_the_smaller_label(model):
 
 @pytest.mark.parametrize(("m", "n", "width"), [(1, 50, 2.0), (32, 300, 1.0), (300, 32, 1.0), (1024, 1024, 0.5)])
 def test_width_falls_with_the_fifth_root_of_the_rarer_class(m, n, width):
-    data = check_training_set(FBetaClassifier(), np.zeros((m + n, 1)), np.repeat([1, 0], [m, n]), None, None)
+    data = CheckedRows(np.zeros((m + n, 1)), np.repeat([True, False], [m, n]))
     assert soft_width(data) == pytest.approx(width)
 
 

@@ -24,13 +24,14 @@ from helpers.contingency_cases import (
 from oracles import brute
 from rocmax.losses import Contingency, FBeta, FreeShift, GMean
 from rocmax.losses import contingency as _worst_labelling
+from rocmax.losses.contingency import SearchRules
 
 
 def evaluate(loss, y, scores, weight=None):
     """Value and coefficients by looking at all tables, and by branch and bound."""
     found = []
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "_SMALL", small):
+        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
             found.append(loss.bind(y, weight).value_and_gradient(scores))
     return found
 
@@ -129,13 +130,11 @@ def test_split_intervals_contain_the_best_table(weighted, beta, intervals):
         weight = {None: None, "whole": rng.integers(1, 4, 120), "parts": rng.uniform(0.2, 3.0, 120)}[weighted]
         scores = scale * np.round(rng.standard_normal(120) + y, 1)
         with (
-            mock.patch.object(_worst_labelling, "_SMALL", 0),
-            mock.patch.object(_worst_labelling, "_INTERVALS", intervals),
-            mock.patch.object(_worst_labelling, "_INTERVAL_PARTS", 2),
+            mock.patch.object(_worst_labelling, "RULES", SearchRules(0, intervals=intervals, interval_parts=2)),
         ):
             value = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
         # The rectangles of the general search, which does not use that the error is concave in the false positives.
-        with mock.patch.object(_worst_labelling, "_SMALL", 0), mock.patch.object(FBeta, "saddle", False):
+        with mock.patch.object(_worst_labelling, "RULES", SearchRules(0)), mock.patch.object(FBeta, "saddle", False):
             expected = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
         assert value == pytest.approx(expected, rel=1e-13)
 
@@ -266,7 +265,7 @@ def test_order_of_rows_does_not_matter(loss, measure, sample, data):
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=y.size, max_size=y.size)))
     order = np.array(data.draw(st.permutations(range(y.size))))
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "_SMALL", small):
+        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
             value, gradient = loss.bind(y, weight).value_and_gradient(scores)
             again, other = loss.bind(y[order], weight[order]).value_and_gradient(scores[order])
         # Binary fractions of few digits: sums are exact in any order.

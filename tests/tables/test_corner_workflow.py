@@ -91,7 +91,7 @@ def test_the_two_way_partial_auc_is_another_name_for_the_partial_auc_with_both_l
 
 def test_every_model_takes_the_floor():
     folds = [(np.arange(8), np.arange(8))]
-    tuned = make_classifier("linear", check_limits(Limits(min_tpr=0.9)), "1", 0, folds=folds)
+    tuned = make_classifier("linear", check_limits(Limits(min_tpr=0.9)), "1", 0, folds)
     assert isinstance(tuned, PartialAUCClassifierCV)
     assert (tuned.max_fpr, tuned.min_tpr) == (1.0, 0.9)
     boosted = make_classifier("boosted", check_limits(Limits(0.2, min_tpr=0.5)), "1", 0)

@@ -13,8 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import rocmax
 from helpers.tables import column_kinds
-from helpers.tree_models import table, tree_text
-from rocmax.boosted.trees import TreeModel, read_trees
+from helpers.tree_models import table, tree_model
 from rocmax.tables import fit_table
 from rocmax.tables.onnx import export_file, to_onnx
 from rocmax.tables.preprocess import common_levels, tree_preprocessing
@@ -40,8 +39,7 @@ def boosted(pos_label, categorical, n_models=1, rounds=20, **more):
 
 def with_trees(model, X, y, **params):
     """Replace the trees of a fitted model by those of LightGBM with other parameters."""
-    text = tree_text("lightgbm", X, y, categorical=(), **params)
-    model.models_ = [TreeModel("lightgbm", text, X.shape[1])]
+    model.models_ = [tree_model("lightgbm", X, y, categorical=(), **params)]
     return model
 
 
@@ -103,7 +101,7 @@ def test_thresholds_of_splits_and_tiny_numbers():
     X, y = table(2, 1000, 20)
     X, labels = X[:, :3], np.where(y == 1, "fraud", "ok")
     model = boosted("fraud", None, rounds=30).fit(X, labels)
-    trees = read_trees("lightgbm", model.models_[0].text, 3)
+    trees = model.models_[0]
     thresholds = trees.threshold
     chosen = np.random.default_rng(0).choice(thresholds[np.isfinite(thresholds)], (600, 3))
     new = X[:600].copy()

@@ -11,7 +11,6 @@ import pytest
 import rocmax.tables
 from helpers.commands import run
 from helpers.tables import payments
-from rocmax._support import Message, Parameter, holding
 from rocmax.data import DataError
 from rocmax.tables import (
     Columns,
@@ -93,21 +92,12 @@ def test_options_that_a_function_does_not_use_are_errors(function, options, name
         function("no such file.csv", **options)
 
 
-def test_a_message_names_the_object_only_inside_a_function_that_takes_it():
-    parts = "pass ", Parameter("na", ["?"]), Parameter("sheet", "a", " {}"), " or ", Parameter("target", ...)
-    assert Message(*parts) == "pass na=['?'] sheet='a' or target=..."
-    with holding({"na": "reading=Reading", "sheet": "reading=Reading"}):
-        assert Message(*parts) == "pass reading=Reading(na=['?'], sheet='a') or target=..."
-        assert Message(Parameter("na"), " must be text") == "na must be text"
-    assert Message(*parts) == "pass na=['?'] sheet='a' or target=..."
-
-
 def test_readers_of_files_and_table_functions_name_what_they_take(tmp_path):
     table = payments(200)
     table["label"] = table["label"].astype(object)
     table.loc[3, "label"] = None
     table.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=": skip_unlabelled=True"):
+    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
         rocmax.data.read_table(tmp_path / "a.csv", target="label")
     with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
         fit_table(tmp_path / "a.csv", target="label", positive="fraud")

@@ -24,9 +24,7 @@ from typer.testing import CliRunner
 import rocmax
 from helpers.tables import SCRIPT, payments
 from rocmax import metrics
-from rocmax._support import Message, Parameter, render
 from rocmax.cli.app import app
-from rocmax.cli.screen import as_flag
 from rocmax.data import DataError
 from rocmax.data import read as _csv
 from rocmax.linear.auc import AUCClassifier
@@ -519,13 +517,17 @@ def test_notes_are_written_with_flags(made, tmp_path):
     assert "'my id' is left out (identifier): 400 different values in 400 rows; to use it: --text 'my id'" in said(done)
 
 
-def test_messages_survive_a_pickle():
-    message = Message("name it: ", Parameter("target", ...), Parameter("types", {"a": 1}, " ({})"))
-    for text in (message, pickle.loads(pickle.dumps(message))):
-        assert text == "name it: target=... (types={'a': 1})"
-        assert render(text, as_flag) == render(ParameterError(text), as_flag) == "name it: --target"
-    assert render(ValueError("a", 1), as_flag) == "a"
-    assert render(KeyError(), as_flag) == ""
+def test_an_error_that_was_pickled_is_still_written_with_flags(monkeypatch, tmp_path):
+    with pytest.raises(DataError, match="target=") as caught:
+        fit_table(frame())
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert str(error) == str(caught.value)
+
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(rocmax.tables, "fit_table", fail)
+    assert "--target" in said(invoke("fit", tmp_path / "a.csv", "--target", "y", "--out", tmp_path / "m", code=1))
 
 
 # Packages and files, before the work.

@@ -184,7 +184,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     n_models : int, default=3
         Number of models that are averaged. A single model uses all rows and columns for each tree.
     cv : int, cross-validation generator or iterable, default=None
-        Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
+        Cross-validation splits. None takes five stratified folds for at most 20,000 rows, three for at most 30,000 and
         one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
         With ``groups``, the folds of None and of an int keep groups together, and other splits must do so.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from rocmax._support import Array, Bools, need
 from rocmax.boosted.objective import TreeObjective, relative_weights
-from rocmax.boosted.trees import TreeModel, lightgbm_rows, xgboost_rows
+from rocmax.boosted.trees import TreeModel, lightgbm_rows, read_lightgbm, read_xgboost, xgboost_rows
 from rocmax.losses import Loss
 
 ENGINES = ("lightgbm", "xgboost")
@@ -29,19 +29,7 @@ _BIN_ROWS = 3
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Parameters of the trees.
-
-    Parameters
-    ----------
-    max_leaf_nodes : int
-        Largest number of leaves of a tree.
-    learning_rate : float
-        Factor of each tree.
-    seed : int
-        Seed of the draws of rows and columns.
-    subsample : bool
-        Whether each tree uses a random part of the rows and columns.
-    """
+    """Parameters of the trees; with ``subsample``, each tree uses a random part of the rows and columns."""
 
     max_leaf_nodes: int
     learning_rate: float
@@ -52,22 +40,8 @@ class TreeSettings:
 class TreeData(ABC):
     """Training rows in the format of an engine; the bins of the features are shared by all fits to the rows.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Rows. Missing values are NaN, categories are integer codes.
-    positive : ndarray of bool
-        Labels.
-    weight : ndarray or None
-        Weights; the engine gets them divided by their mean.
-    categorical : list of int
-        Columns of categories.
-    monotonic : list of int or None
-        Direction of each feature's effect: 1, -1, or 0 for none.
-    min_samples_leaf : int
-        Smallest number of rows in a leaf; used by LightGBM only.
-    n_jobs : int or None
-        Number of threads; None for the default of the engine.
+    Missing values are NaN, categories are integer codes. The engine gets weights divided by their mean. XGBoost does
+    not use ``min_samples_leaf``.
     """
 
     def __init__(
@@ -186,7 +160,7 @@ class _LightGBMTrees(Trees):
 
     def model(self, n_rounds: int) -> TreeModel:
         text = self._booster.model_to_string(num_iteration=n_rounds)
-        return TreeModel("lightgbm", text, self.data.n_features)
+        return read_lightgbm(text, self.data.n_features)
 
 
 class _XGBoostData(TreeData):
@@ -249,7 +223,7 @@ class _XGBoostTrees(Trees):
 
     def model(self, n_rounds: int) -> TreeModel:
         text = bytes(self._booster[:n_rounds].save_raw("json")).decode()
-        return TreeModel("xgboost", text, self.data.n_features)
+        return read_xgboost(text, self.data.n_features)
 
 
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}

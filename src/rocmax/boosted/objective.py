@@ -44,26 +44,9 @@ def relative_weights(weight: Array | None) -> Array | None:
 class TreeObjective:
     """Gradient and curvature for each round of one fit: binary log loss first, then a loss of :mod:`rocmax.losses`.
 
-    An object belongs to one fit: it counts the rounds.
-
-    Parameters
-    ----------
-    labels : ndarray of bool
-        Whether a row is positive.
-    weight : ndarray or None
-        Weights of the rows, of which only the ratios matter; None if all are equal.
-    warmup : int
-        Number of rounds of binary log loss at the start.
-    loss : Loss, default=None
-        A loss whose bound form has ``gradient_and_curvature``; None is ``DEFAULT_LOSS``.
-
-    Attributes
-    ----------
-    offset : float
-        Constant that is added to the scores for the binary log loss. If all scores are equal in the first round, it
-        raises them to the logarithm of the odds; otherwise it is 0. The scores of the model do not contain it.
-    n_rounds : int
-        Number of rounds so far.
+    An object belongs to one fit: it counts the rounds. Only the ratios of the weights matter. ``offset`` is added to
+    the scores for the binary log loss: if all scores are equal in the first round, it raises them to the logarithm of
+    the odds. The scores of the model do not contain it.
     """
 
     def __init__(self, labels: Bools, weight: Array | None, warmup: int, loss: Loss | None = None) -> None:
@@ -130,14 +113,7 @@ def rows_of_call(first: Any, second: Any, weight: Any) -> Rows:
 class Objective:
     """Objective for one fit; a copy, also one by ``copy.deepcopy`` or ``pickle``, is for another fit.
 
-    Parameters
-    ----------
-    loss : Loss or None
-        The loss after the first rounds; None is that of :class:`TreeObjective`.
-    n_warmup : int
-        Number of rounds of binary log loss.
-    check : callable, default=None
-        Function of the data set that raises ValueError for settings of the library that would be ignored.
+    ``check`` raises ValueError for settings of the library, found in the data set, that would be ignored.
     """
 
     def __init__(self, loss: Loss | None, n_warmup: int, check: Callable[[Any], None] | None = None) -> None:
@@ -161,21 +137,9 @@ class Objective:
         self._reset()
 
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[Array, Array]:
-        """Return gradient and curvature of the next round.
+        """Return gradient and curvature of the next round, one each per row.
 
-        Parameters
-        ----------
-        scores : ndarray
-            Scores of the training rows; in the interface for scikit-learn, their labels.
-        data : Dataset or DMatrix
-            The training set; in the interface for scikit-learn, the scores.
-        sample_weight : ndarray, default=None
-            Weights of the rows, in the interface for scikit-learn.
-
-        Returns
-        -------
-        gradient, curvature : ndarray
-            One each per row.
+        The arguments are the scores and the training set or, in the interface for scikit-learn, labels and scores.
         """
         if self._check is not None and hasattr(data, "get_label"):
             self._check(data)
@@ -204,15 +168,7 @@ class Objective:
 
 
 class Evaluation:
-    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows.
-
-    Parameters
-    ----------
-    measure : str or Measure
-        The measure.
-    name : str or None
-        Name for logs and records; None is that of the measure.
-    """
+    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows."""
 
     def __init__(self, measure: str | Measure, name: str | None) -> None:
         self.measure = find_measure(measure)

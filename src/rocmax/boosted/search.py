@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
-from rocmax._folds import Split, group_folds
+from rocmax._folds import FOLD_RULES, Split, check_splits, most_folds, search_folds, standard_error
 from rocmax._support import Array, Bools
-from rocmax._validation import CHECKING, TrainingSet
+from rocmax._validation import TrainingSet
 from rocmax.boosted.engines import DATA, TreeData, Trees, TreeSettings, window_objective
 from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import CornerMeasure, Measure
@@ -191,7 +190,7 @@ def best_choice(tried: list[Candidate]) -> Choice:
     for candidate in tried:
         losses = _moving_average(np.asarray(candidate.losses))
         for step, (mean, scores) in enumerate(zip(candidate.means, candidate.scores, strict=True)):
-            error = np.std(best - scores, ddof=1) / best.size**0.5 if best.size > 1 else 0.0
+            error = standard_error(best - scores)
             if top.score - mean <= _CLOSE * error and losses[step] < lowest:
                 found, lowest = Choice(candidate, step), losses[step]
     return found
@@ -266,10 +265,7 @@ AUTO = "auto"
 _SIZES, _SIZE, _ROUNDS = (6, 15, 31, 63), 31, 200
 # Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
 _LEAST_ROWS = 40
-# Up to this number of rows: five folds. Up to the second: three folds. Above: one held-out part.
-_FEW_ROWS, _MANY_ROWS = 10_000, 30_000
-_HELD_OUT_SHARE = 0.25
-# Learning rate of the search. Up to `_MANY_ROWS` rows, the models have half the rate and twice the number of rounds.
+# Learning rate of the search. If all folds are used, the models have half the rate and twice the number of rounds.
 _SEARCH_RATE = 0.1
 # Upper limit of the total shrinkage, learning rate times number of rounds.
 _MOST_SHRINKAGE = 25.0
@@ -287,7 +283,7 @@ def search_rate(learning_rate: float | str) -> float:
 
 def refinement(learning_rate: float | str, n_estimators: int | str, n_rows: int) -> int:
     """Return the factor between the learning rates of the search and of the models."""
-    return 2 if learning_rate == n_estimators == AUTO and n_rows <= _MANY_ROWS else 1
+    return 2 if learning_rate == n_estimators == AUTO and n_rows <= FOLD_RULES.all_folds else 1
 
 
 def most_rounds(rate: float) -> int:
@@ -297,19 +293,9 @@ def most_rounds(rate: float) -> int:
 
 def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]:
     """Return stratified folds, fewer for more rows; none if there are too few rows. Groups are not split."""
-    n_rows, rarest = data.positive.size, int(min(data.positive.sum(), (~data.positive).sum()))
-    if rarest < 2 or n_rows < _LEAST_ROWS:
+    if most_folds(data.positive) < 2 or data.positive.size < _LEAST_ROWS:
         return []
-    n_folds = 5 if n_rows <= _FEW_ROWS else 3
-    if data.groups is not None:
-        one_part = n_rows > _MANY_ROWS
-        return group_folds(data, round(1 / _HELD_OUT_SHARE) if one_part else n_folds, rng)[: 1 if one_part else None]
-    if n_rows > _MANY_ROWS:
-        folds: Any = StratifiedShuffleSplit(1, test_size=_HELD_OUT_SHARE, random_state=rng)
-    else:
-        folds = StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=rng)
-    with CHECKING:
-        return list(folds.split(data.positive, data.positive))
+    return check_splits(search_folds(data.positive, rng, data.kept_groups), data)
 
 
 def untried(max_leaf_nodes: int | str, n_estimators: int | str, objective: str, most: int) -> Choice:

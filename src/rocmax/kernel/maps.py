@@ -31,18 +31,9 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 
 class Kernel:
-    """Kernel with its parameters.
+    """Kernel with its parameters, those of scikit-learn's ``SVC``.
 
-    Parameters
-    ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        Kernel; a callable takes two matrices of rows and returns the matrix of their kernel values.
-    gamma : {"scale", "auto"} or float
-        "scale" is ``1 / (n_features * variance of X)``, "auto" is ``1 / n_features``.
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Independent term of "poly" and "sigmoid".
+    A callable takes two matrices of rows and returns the matrix of their kernel values.
     """
 
     def __init__(self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, join_ties_near, product_error, score_error
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
@@ -78,14 +78,14 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         return self
 
     def _fit_to(self, data: TrainingSet) -> None:
-        """Fit the model to validated data; called by ``fit``, whose caller the warnings name."""
+        """Fit the model to validated data."""
         sign = direction(data.positive_index)
         start = self._previous_weights(data.X.shape[1])
         result = self._minimize(data, None if start is None else sign * start, self._progress())
-        self._warn(result, stacklevel=4)
+        self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
         if result.w.any():
-            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w), stacklevel=4)
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
 
     def _previous_weights(self, n_features: int) -> Array | None:
         """Return the weights of the previous fit for a warm start, if there is one."""
@@ -153,16 +153,15 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
         return report
 
-    def _warn(self, result: Result, stacklevel: int = 3) -> None:
-        name = type(self).__name__
+    def _warn(self, result: Result) -> None:
+        name, text = type(self).__name__, ""
         if not result.converged:
-            text = f"{name}: {result.message}"
-            if not result.w.any():
-                text += ". The weights are still zero, so the model ranks at random"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+            still = "" if result.w.any() else ". The weights are still zero, so the model ranks at random"
+            text = f"{name}: {result.message}{still}"
         elif not result.w.any():
             text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+        if text:
+            warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
 def solve_linear(
@@ -262,14 +261,29 @@ class NormConstraintMixin:
 # Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.
 
 
-# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
-MANY_ROWS = 10_000
-# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
-ROUGH_SHARE = 0.06
-# Largest number of cuts for a starting point with the tight loss, and its tolerance: on few rows without and with
-# ``min_tpr > 0``, and on many rows.
-_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
-_CUTS_MANY, _CUT_TOL_MANY = 50, 1e-3
+@dataclass(frozen=True)
+class StartRules:
+    """Accuracy of starting points, which need not be optimal: convergence can be slow to zero weights.
+
+    Attributes
+    ----------
+    many_rows : int
+        From this number of rows on, they are less accurate: the sampling error is larger than the tolerance.
+    rough_share : float
+        Fraction of the maximum number of iterations for a starting point with a convex loss on pairs.
+    cuts, cut_tol, cut_tol_above : int and float
+        Largest number of cuts for a starting point with the tight loss, and its tolerance without and with
+        ``min_tpr > 0``; on many rows, half the cuts and the second tolerance.
+    """
+
+    many_rows: int = 10_000
+    rough_share: float = 0.06
+    cuts: int = 100
+    cut_tol: float = 1e-4
+    cut_tol_above: float = 1e-3
+
+
+START_RULES = StartRules()
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -294,14 +308,13 @@ def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
 def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
     """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
 
-    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
-    whether the window is limited to rates above a true-positive rate.
+    ``above`` is whether the window is limited to rates above a true-positive rate.
     """
-    if kind == "tight" and n_rows >= MANY_ROWS:
-        return CuttingPlane(_CUT_TOL_MANY, _CUTS_MANY)
+    rules = START_RULES
+    many = n_rows >= rules.many_rows
     if kind == "tight":
-        return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
-    rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
+        return CuttingPlane(rules.cut_tol_above if above or many else rules.cut_tol, rules.cuts // (2 if many else 1))
+    rough = SmoothedNewton(tol * (20.0 if many else 1.0), max(1, round(rules.rough_share * max_iter)))
     if kind == "hinge":
         return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
     return rough

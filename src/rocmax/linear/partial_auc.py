@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.model_selection import RepeatedStratifiedKFold
 
-from rocmax._folds import Split, given_splits, group_folds, with_groups
-from rocmax._support import Array, counted
-from rocmax._validation import CHECKING, TrainingSet, check_choice, check_number, check_training_set, random_source
-from rocmax._window import check_corner
+from rocmax._folds import Split, check_splits, folds, given_splits, is_behind, with_groups
+from rocmax._support import Array, check_corner, counted
+from rocmax._validation import TrainingSet, check_choice, check_number, check_training_set, random_source
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
@@ -34,7 +32,6 @@ from rocmax.linear.select import (
     Fold,
     Route,
     StartTrials,
-    clearly_above,
     group_specs,
     mean_result,
 )
@@ -488,7 +485,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         # Above a true-positive rate, held-out scores depend on few positives and hardly rank the starting points.
         choices = trials.choices(data, with_tight=self.min_tpr > 0)
         routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in choices]
-        route = routes[-1] if clearly_above(routes[-1].best_scores, routes[0].best_scores) else routes[0]
+        # Clusters must be better by two standard errors: there are several of them, and the best may be so by chance.
+        route = routes[-1] if is_behind(routes[0].best_scores, routes[-1].best_scores, 2.0) else routes[0]
         self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in np.unique(route.starts))]
         self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
         self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
@@ -544,15 +542,6 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
-            rarest = int(min(data.positive.sum(), (~data.positive).sum()))
-            if rarest < 2:
-                raise ValueError(
-                    f"each class must have at least two rows for cross-validation; got {rarest} of one class"
-                )
             rng = random_source(self.random_state)
-            if data.groups is not None:
-                return group_folds(data, 5, rng, n_repeats=2)
-            folds = RepeatedStratifiedKFold(n_splits=min(5, rarest), n_repeats=2, random_state=rng)
-            with CHECKING:
-                return list(folds.split(data.X, data.positive))
+            return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=2), data)
         return given_splits(data, self.cv)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -26,9 +26,6 @@ from rocmax.linear.partial_auc import PartialAUCClassifier
 from rocmax.losses import PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
-
-# Default radii, relative to the radius at which the linear approximation of the loss at zero weights is zero.
-_SMALLEST, _LARGEST = 0.05, 20.0
 
 
 @dataclass(frozen=True)
@@ -216,10 +213,10 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
         text = (
             f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
         )
-        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
     if not coefs.any():
         text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
     sign = direction(data.positive_index)
     return PartialAUCPath(
         radii=radii,
@@ -255,12 +252,12 @@ def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingS
     value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
     slope = as_operator(data.X).rmatvec(coefficients)
     if not slope.any():
-        return np.geomspace(_SMALLEST, _LARGEST, n_radii)
+        return np.geomspace(0.05, 20.0, n_radii)
 
     def excess(log_radius: float) -> float:
         ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
-    result: Array = unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    result: Array = unit * np.geomspace(0.05, 20.0, n_radii)
     return result

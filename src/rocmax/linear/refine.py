@@ -25,13 +25,13 @@ from sklearn.cluster import KMeans
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
 from rocmax._validation import CHECKING, TrainingSet
-from rocmax._window import window_end
-from rocmax.linear.base import MANY_ROWS, start_solver
+from rocmax.linear.base import START_RULES, start_solver
 from rocmax.losses import Loss, PartialAUCHinge
-from rocmax.losses.binned import blocks
 from rocmax.losses.bounded import Anchored
+from rocmax.losses.ranks import blocks
 from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
 from rocmax.operators import FAR, RotatedOperator, StandardizedOperator
 from rocmax.penalties import SquaredL2, Unpenalized
@@ -57,13 +57,6 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
 
     Sparse rows of which most values are stored are made dense if a column is far from zero: without centering, the
     mean would hide the differences between the rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows.
-    weight : ndarray of shape (n_samples,), default=None
-        Sample weights.
     """
     given = weight
     if sparse.issparse(X):
@@ -110,17 +103,7 @@ def weighted_spread(scores: Array, weight: Array | None) -> float:
 
 
 class RowSample:
-    """Standardized rows at equal distances, from which matrices of pairs of features are estimated.
-
-    Parameters
-    ----------
-    operator : StandardizedOperator
-        All rows.
-    weight : ndarray of shape (n_samples,), default=None
-        Sample weights.
-    step : int, default=None
-        Distance between the rows; None takes enough rows for an estimate.
-    """
+    """Standardized rows at equal distances, from which matrices of pairs of features are estimated."""
 
     def __init__(self, operator: StandardizedOperator, weight: Array | None = None, step: int | None = None) -> None:
         n_rows, n_features = operator.shape
@@ -133,15 +116,7 @@ class RowSample:
         self._missing = np.maximum(1.0 - np.diag(self.covariance), 0.0) if step > 1 else np.zeros(n_features)
 
     def moments(self, share: Array, factor: Array) -> Array:
-        """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
-
-        Parameters
-        ----------
-        share : ndarray of shape (n_samples,)
-            Weights of all rows.
-        factor : ndarray of shape (n_sample_rows,)
-            Further factors of the rows of the sample.
-        """
+        """Estimate the sum of ``share factor [x, 1] [x, 1]'`` over all rows; ``factor`` is for the sample."""
         part = share[self.index]
         part = part * (share.sum() / part.sum()) * factor
         result = self._sums(part)
@@ -224,19 +199,7 @@ _SAME = 1e-6
 def group(rows: Any, positive: Bools, weight: Array | None) -> list[Labels]:
     """Cluster the positives by k-means, once for each number of clusters for which there are enough positives.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_positives, n_features)
-        Standardized rows of the positives.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray, default=None
-        Sample weights.
-
-    Returns
-    -------
-    list of ndarray of shape (n_samples,)
-        Cluster label of each row, -1 for negatives.
+    The label of a negative is -1. ``rows`` are the standardized positives.
     """
     sizes = [size for size in SIZES if positive.sum() >= _FEWEST * size]
     return [_grouped(rows, positive, weight, KMeans(size, n_init=3, random_state=0)) for size in sizes]
@@ -309,23 +272,10 @@ class StartSpec(NamedTuple):
 
 
 class StartProblem:
-    """Penalized mean loss of a linear classifier.
+    """Penalized mean loss of ``LogisticRegression(C=C)``, the same with balanced class weights, or ``LinearSVC(C=C)``.
 
-    Parameters
-    ----------
-    kind : {"logistic", "balanced", "svc"}
-        The objective of ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
-        ``LinearSVC(C=C)``.
-    operator : StandardizedOperator
-        Standardized rows.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray, default=None
-        Sample weights; rows of weight zero are ignored.
-    C : float
-        Weight of the loss.
-    sample : RowSample, default=None
-        Rows to estimate the Hessian; None if there are too many features.
+    They are "logistic", "balanced" and "svc". Without a ``sample``, because there are too many features, the problem
+    has no Hessian.
     """
 
     def __init__(
@@ -396,17 +346,9 @@ class StartProblem:
 
 
 def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution | None = None) -> Solution:
-    """Minimize by Newton's method, or by L-BFGS if the problem has no Hessian.
+    """Minimize by Newton's method, or by L-BFGS without a Hessian, until no entry of the gradient exceeds ``tol``.
 
-    Parameters
-    ----------
-    problem : StartProblem
-        The problem.
-    tol : float
-        Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows.
-    max_iter
-    near : Solution, default=None
-        Solution of a similar problem to begin with; None begins with zero weights.
+    A last Newton step follows. The fit begins at ``near``, the solution of a similar problem.
     """
     v = np.zeros(problem.ridge.size) if near is None else near.v
     if not problem.has_hessian:
@@ -574,28 +516,9 @@ class Start(NamedTuple):
 class Refinement(ABC):
     """Fit of starting points on standardized features, and minimization of the bounded loss from one of them.
 
-    Parameters
-    ----------
-    data : TrainingSet
-        Training data.
-    loss : Loss
-        Bounded loss, applied to scores with unit standard deviation.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    similar : dict, default=None
-        Solutions of similar problems, such as :attr:`solutions` on all rows for a fit on the rows of a fold, at which
-        the fits of starting points begin.
-    units : StandardizedOperator, default=None
-        Operator whose means and scales are used; None computes those of the rows.
-
-    Attributes
-    ----------
-    solutions : dict
-        Solutions of the classifiers that were fitted as starting points, by kind and weight of the loss.
-    is_guide : bool
-        Whether fits in folds begin at the solutions. They are less accurate then, but have the Hessian on all rows.
+    ``similar`` are solutions of similar problems at which the fits of starting points begin, such as
+    :attr:`solutions` on all rows, by kind and weight of the loss, for a fit on the rows of a fold. With ``is_guide``,
+    the solutions are less accurate, but have the Hessian on all rows. ``units`` gives means and scales.
     """
 
     is_guide = False
@@ -656,7 +579,7 @@ class Refinement(ABC):
     ) -> Start:
         """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
         near = self._similar.get(key) or self._last.get(kind)
-        tol = self._tol * (0.1 if self._operator.shape[0] >= MANY_ROWS else 1e-2 if self._similar else 1e-3)
+        tol = self._tol * (0.1 if self._operator.shape[0] >= START_RULES.many_rows else 1e-2 if self._similar else 1e-3)
         tol = _GUIDE_TOL if self.is_guide else min(tol, 1e-4)
         problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
         self._last[kind] = self.solutions[key] = fit_start(problem, tol, 10 * self._max_iter, near)
@@ -696,7 +619,7 @@ class Refinement(ABC):
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
         results, begin = [self._unmoved(start)], start.w
-        accuracy = _ROUGH if self._operator.shape[0] >= MANY_ROWS else _ACCURATE
+        accuracy = _ROUGH if self._operator.shape[0] >= START_RULES.many_rows else _ACCURATE
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:
@@ -776,19 +699,7 @@ class Refinement(ABC):
 
 
 class WindowRefinement(Refinement):
-    """Refinement for the partial AUC.
-
-    Parameters
-    ----------
-    data : TrainingSet
-        Training data.
-    window : (float, float, float)
-        Range of false-positive rates, and the lower limit on the true-positive rate.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    """
+    """Refinement for the partial AUC."""
 
     def __init__(
         self,

@@ -11,10 +11,9 @@ from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_number
 from rocmax.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
-from rocmax.measures import find_measure
+from rocmax.measures import best_measure, best_youden, find_measure
 from rocmax.metrics import partial_auc_score
 from rocmax.metrics.curve import label_blocks
-from rocmax.metrics.thresholds import best_measure, best_youden
 from rocmax.penalties import Ball, SquaredL2
 from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
 

@@ -10,7 +10,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Bools, counted
+from rocmax._folds import close_to_best, is_behind
+from rocmax._support import Array, counted
 from rocmax._validation import TrainingSet
 from rocmax.linear.base import LinearScoreClassifier
 from rocmax.linear.refine import SUBGROUP_STRENGTH, Labels, Solutions, StartSpec, WindowRefinement, weighted_spread
@@ -36,24 +37,6 @@ def agreement(weights: Array, data: TrainingSet) -> float:
     return float(correlation[np.triu_indices(len(weights), 1)].mean())
 
 
-def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
-    """Return the columns whose mean is within ``errors`` standard errors of the best mean.
-
-    The standard error is that of the paired difference over the rows (folds).
-    """
-    best = int(np.argmax(scores.mean(axis=0)))
-    behind = scores[:, [best]] - scores
-    n_folds = scores.shape[0]
-    error = behind.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(scores.shape[1])
-    return np.flatnonzero(behind.mean(axis=0) <= errors * error)
-
-
-def clearly_above(scores: Array, others: Array) -> bool:
-    """Return whether the mean of ``scores`` exceeds that of ``others`` by more than two standard errors (paired)."""
-    gain = scores - others
-    return bool(gain.mean() > 2.0 * gain.std(ddof=1) / np.sqrt(gain.size)) if gain.size > 1 else bool(gain[0] > 0)
-
-
 # Cross-validation folds of the partial-AUC fit: starting points, paths from them, and their selection.
 
 
@@ -74,15 +57,6 @@ class Fold:
         """Return the held-out partial AUC and the weights of each starting point.
 
         Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
-
-        Parameters
-        ----------
-        specs : list of StartSpec
-            The starting points.
-        groups : dict of ndarray
-            Clusters of the positives of all rows, by the number of clusters.
-        similar : dict
-            Solutions on all rows, at which the fits of the classifiers begin.
         """
         refinement = self._refinement(similar)
         here = {
@@ -141,18 +115,7 @@ class Fold:
 class Route:
     """Path over the values of C from the mean of some starting points, in all folds.
 
-    Parameters
-    ----------
-    starts : ndarray of int
-        Indices of the starting points to average; a repeated one counts that many times.
-    parallel : Parallel
-        Executor for the folds.
-    folds : list of Fold
-        The folds.
-    weights : ndarray of shape (n_folds, n_starts, n_features)
-        Weights of the starting points.
-    Cs : ndarray
-        Values of C.
+    An index that is repeated in ``starts`` counts that many times.
     """
 
     def __init__(
@@ -165,6 +128,7 @@ class Route:
         self._models = [models for _, models, _ in paths]
         self.n_iter = max(n_iter for _, _, n_iter in paths)
         self.best = int(np.argmax(self.scores.mean(axis=0)))
+        # Smaller values within one standard error: a stronger penalty is the simpler model.
         self.averaged = close_to_best(self.scores[:, : self.best + 1])
 
     @property
@@ -182,11 +146,6 @@ def mean_result(fits: list[tuple[Result, float]]) -> Result:
     """Return the mean of the models of the folds, each scaled to unit standard deviation of its scores.
 
     The model of a single fold is returned unchanged. Objective and gap are means, too.
-
-    Parameters
-    ----------
-    fits : list of (Result, float)
-        One result and the standard deviation of its scores for each fold.
     """
     results = [result for result, _ in fits]
     w = results[0].w if len(fits) == 1 else np.mean([result.w / spread for result, spread in fits], axis=0)
@@ -236,27 +195,9 @@ def group_specs(groups: dict[int, Labels]) -> list[StartSpec]:
 
 
 class StartTrials:
-    """Held-out scores and weights of starting points in all folds.
+    """Held-out scores (folds x starts) and weights of starting points in all folds.
 
-    Parameters
-    ----------
-    parallel : Parallel
-        Executor for the folds.
-    folds : list of Fold
-        The folds.
-    groups : dict of ndarray
-        Clusters of the positives of all rows, by the number of clusters.
-    similar : dict
-        Solutions of the classifiers on all rows.
-
-    Attributes
-    ----------
-    specs : list of StartSpec
-        The starting points.
-    scores : ndarray of shape (n_folds, n_starts)
-        Held-out partial AUC; NaN in the folds that follow after a start was dropped.
-    weights : ndarray of shape (n_folds, n_starts, n_features)
-        Weights of the models.
+    Scores are NaN in the folds that follow after a start was dropped.
     """
 
     def __init__(self, parallel: Parallel, folds: list[Fold], groups: dict[int, Labels], similar: Solutions) -> None:
@@ -272,8 +213,8 @@ class StartTrials:
         self._fit(range(half), left)
         if half < n_folds:
             scores = self.scores[:half, left]
-            best = scores[:, scores.mean(axis=0).argmax(), np.newaxis]
-            self._fit(range(half, n_folds), [left[i] for i in np.flatnonzero(~_is_behind(scores, best, _SAFE_BEHIND))])
+            best = scores[:, scores.mean(axis=0).argmax()]
+            self._fit(range(half, n_folds), [left[i] for i in np.flatnonzero(~is_behind(scores, best, _SAFE_BEHIND))])
 
     def add_promising(self, specs: Sequence[StartSpec]) -> None:
         """Fit starting points, and drop those with zero weights or behind the best present one in the first folds."""
@@ -286,7 +227,7 @@ class StartTrials:
             scores, level = self.scores[:done, left], best[:done, np.newaxis]
             behind = (scores < (level if done >= _TRIAL else self._hopeless(level))).all(axis=0)
             if done > _TRIAL:
-                behind |= _is_behind(scores, level, _BEHIND)
+                behind |= is_behind(scores, best[:done], _BEHIND)
             zero = ~self.weights[:done, left].any(axis=2).all(axis=0)
             left = [left[i] for i in np.flatnonzero(~behind & ~zero)]
 
@@ -333,15 +274,6 @@ class StartTrials:
         """Return the starting points to average, and those for clusters, if they are better than all others.
 
         Starts on few rows must agree across the folds. An index that is repeated counts that many times.
-
-        Parameters
-        ----------
-        data : TrainingSet
-            Rows on which the models of the folds are compared.
-        with_tight : bool, default=False
-            Whether the tight loss counts as much as all others together, and twice as much if its best start is better
-            than the best other one. It is left out if it is behind that one by more than one and a half standard
-            errors.
         """
         usable = [
             k
@@ -375,10 +307,3 @@ class StartTrials:
 
     def _agree(self, k: int, data: TrainingSet) -> bool:
         return agreement(self.weights[:, k], data) >= _AGREEMENT
-
-
-def _is_behind(scores: Array, best: Array, n_errors: float) -> Bools:
-    """Return which starts are behind the best by more than a number of standard errors of the paired difference."""
-    gap = best - scores
-    result: Bools = gap.mean(axis=0) > n_errors * gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
-    return result

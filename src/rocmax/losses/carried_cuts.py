@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import top_weight
 from rocmax._support import Array, Bools
-from rocmax._window import top_weight
 from rocmax.losses.base import Loss
 from rocmax.losses.contingency import BreakEven, FreeShift, PrecisionAtK
 from rocmax.losses.logistic_pairs import WindowPairs
@@ -62,18 +62,8 @@ class Growth(NamedTuple):
 class GrownCuts(NamedTuple):
     """Cuts of the previous rows, extended to all rows, in terms of scores.
 
-    Attributes
-    ----------
-    share : float
-        Factor of the old gradients.
-    offset : ndarray of shape (n_cuts,)
-        The new offsets.
-    tables : list
-        The new tables, see :class:`~rocmax.losses.Evaluation`.
-    of_classes : ndarray of shape (2,)
-        Term that each previous row adds to all gradients; first for negatives, then for positives.
-    of_rows : ndarray of shape (n_new,), default=None
-        Term that each new row adds to all gradients; None if all terms are zero.
+    The old gradients are multiplied by ``share``; each previous negative and positive adds one of ``of_classes`` to all
+    gradients, and each new row one of ``of_rows``.
     """
 
     share: float
@@ -85,24 +75,7 @@ class GrownCuts(NamedTuple):
 
 @singledispatch
 def grow_cuts(loss: Loss, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-    """Return cuts of a loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    offset : ndarray of shape (n_cuts,)
-        Values of the cuts at zero weights.
-    tables : list of ndarray or None
-        Tables of the cuts, see :class:`~rocmax.losses.Evaluation`.
-    growth : Growth
-        The previous and the new rows.
-
-    Returns
-    -------
-    GrownCuts or None
-        The cuts of the loss on all rows.
-    """
+    """Return cuts of a loss on all rows from cuts on previous rows; None if the cuts cannot be extended."""
     return None
 
 

@@ -15,26 +15,33 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_top, top_weight
+from rocmax._rounding import top_weight
+from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
 # Exact search for the most violated labeling of a measure of true and false positives.
 
 
-# Up to this number of tables, all are enumerated.
-_SMALL = 30_000
-# Number of parts into which a rectangle is split along each side.
-_PARTS = 8
-# Number of intervals of true positives at the beginning, and of parts into which one is split. The time of a step
-# hardly depends on their number up to about this.
-_INTERVALS, _INTERVAL_PARTS = 512, 64
+@dataclass(frozen=True)
+class SearchRules:
+    """Numbers of the search; none of them changes its result."""
+
+    small: int = 30_000  # up to this number of tables, all are enumerated
+    parts: int = 8  # into which a rectangle is split along each side
+    intervals: int = 512  # of true positives at the beginning; the time of a step hardly depends on their number
+    interval_parts: int = 64  # into which one of them is split
+    most_copies: int = 50_000_000  # of weighted rows for a measure of unknown shape, which are made one by one
+    most_tables: int = 200  # evaluated in one call to find the best shift
+    kept_tables: int = 60  # for the next call: scores change little between calls
+
+
+RULES = SearchRules()
 
 
 class Plane(NamedTuple):
@@ -43,27 +50,6 @@ class Plane(NamedTuple):
     level: Array
     tp_slope: Array
     fp_slope: Array
-
-
-class TableError(Protocol):
-    """Interface of a measure for the search: the error, and bounds of it on rectangles of tables.
-
-    ``saddle`` is whether the error is convex in ``tp`` and concave in ``fp``.
-    """
-
-    def error(self, tp: Array, fp: Array) -> Array:
-        """Return one minus the measure."""
-
-    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
-        """Return a plane above the error on each rectangle."""
-
-    saddle: bool
-
-    def rise(self, tp: Array, f1: Array, f2: Array) -> Array:
-        """Return the error at ``f2`` minus that at ``f1``, if the error is convex in ``tp`` and concave in ``fp``."""
-
-    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
-        """Return candidates for ``fp`` between two boundaries of one negative that may be better than both ends."""
 
 
 class Table(NamedTuple):
@@ -75,21 +61,21 @@ class Table(NamedTuple):
 
 
 def best_table(
-    measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
 ) -> Table:
     """Maximize ``error + (sum of the labeled scores - sum of the positives' scores) / m``.
 
     ``shift`` is added to all scores.
     """
-    if (positives.size + 1) * (negatives.size + 1) <= _SMALL and not negatives.weighted:
+    if (positives.size + 1) * (negatives.size + 1) <= RULES.small and not negatives.weighted:
         return _look_at_all(measure, positives, negatives, shift)
     search = _Search(measure, positives, negatives, shift)
     if measure.saddle:
-        count = min(_INTERVALS, positives.size)
+        count = min(RULES.intervals, positives.size)
         ends = search.split_intervals((np.arange(count + 1) * positives.size // count)[:, None])
         while ends.shape[1]:
-            parts = np.arange(_INTERVAL_PARTS + 1)[:, None]
-            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // _INTERVAL_PARTS)
+            parts = np.arange(RULES.interval_parts + 1)[:, None]
+            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // RULES.interval_parts)
         return search.best
     cells = np.array([[0], [positives.size], [0], [negatives.size]])
     while cells.shape[1]:
@@ -97,7 +83,9 @@ def best_table(
     return search.best
 
 
-def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
+def _look_at_all(
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+) -> Table:
     m = positives.weight
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
@@ -113,7 +101,7 @@ class _Search:
     """State of a search: the sorted scores and the best table so far."""
 
     def __init__(
-        self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+        self, measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
     ) -> None:
         self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
         self._m = positives.weight
@@ -218,8 +206,8 @@ class _Search:
 
 def _split(cells: Index) -> Index:
     """Split each cell along both sides; adjacent cells share a boundary, so the parts cover the cell."""
-    parts = np.arange(_PARTS + 1)[:, None]
-    t, f = (low + parts * (high - low) // _PARTS for low, high in (cells[:2], cells[2:]))
+    parts = np.arange(RULES.parts + 1)[:, None]
+    t, f = (low + parts * (high - low) // RULES.parts for low, high in (cells[:2], cells[2:]))
     # If a side is shorter than the number of parts, empty parts are dropped; a side of length zero keeps one part.
     t_kept, f_kept = ((np.diff(e, axis=0) > 0) | ((e[-1] == e[0]) & (parts[1:] == 1)) for e in (t, f))
     kept = t_kept[:, None] & f_kept[None]
@@ -230,10 +218,7 @@ def _split(cells: Index) -> Index:
 # Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions.
 
 
-# Maximum number of copies of weighted rows for a measure of unknown shape.
-_MOST_COPIES = 50_000_000
-# Grid points per axis on which a measure is checked, and the tolerance for rounding error.
-_GRID = 33
+# Tolerance for rounding error in the values of a measure.
 _SLACK = 1e-12
 
 
@@ -377,12 +362,12 @@ class BoundContingency(BoundLoss):
                 f"sample_weight of {name} must be whole numbers, because the shape of its measure is unknown; got "
                 f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean accept any weights"
             )
-        if self.m + self.n > _MOST_COPIES:
-            raise ValueError(f"the weights of {name} must sum to at most {_MOST_COPIES}; got {self.m + self.n:g}")
+        if self.m + self.n > RULES.most_copies:
+            raise ValueError(f"the weights of {name} must sum to at most {RULES.most_copies}; got {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
         """Raise ValueError if the measure is not finite, at most 1 and monotone on a grid; the search relies on it."""
-        tp, fp = (np.linspace(0.0, weight, _GRID) for weight in (self.m, self.n))
+        tp, fp = (np.linspace(0.0, weight, 33) for weight in (self.m, self.n))
         if self._whole:
             tp, fp = np.unique(np.rint(tp)), np.unique(np.rint(fp))
         error = np.broadcast_to(self.error(tp[:, None], fp[None, :]), (tp.size, fp.size))
@@ -533,11 +518,6 @@ class GMean(ContingencyLoss):
 # Losses for measures of the contingency table at the best shift of the scores.
 
 
-# Maximum number of tables evaluated in one call, and number of tables kept for the next call.
-_MOST_TABLES = 200
-_KEPT = 60
-
-
 @dataclass(frozen=True)
 class FreeShift(Loss):
     r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
@@ -573,15 +553,10 @@ class FreeShift(Loss):
 
 
 class BoundFreeShift(BoundLoss):
-    """:class:`FreeShift` bound to labels.
+    """:class:`FreeShift` bound to labels; ``shift`` is the best shift of the last call.
 
     The subgradient is a mixture of the two labellings that are optimal on either side of the best shift, so the
     coefficients sum to zero.
-
-    Attributes
-    ----------
-    shift : float
-        The best shift of the last call.
     """
 
     def __init__(self, base: BoundContingency) -> None:
@@ -625,7 +600,7 @@ class BoundFreeShift(BoundLoss):
         slope = (tp + fp - self.m) / self.m
         gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
         value = self._base.error(tp, fp) + gain / self.m
-        for _ in range(_MOST_TABLES):
+        for _ in range(RULES.most_tables):
             low, high = _lowest_crossing(value, slope)
             shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
             level = float(value[low] + slope[low] * shift)
@@ -640,7 +615,10 @@ class BoundFreeShift(BoundLoss):
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
         # The first two tables, the empty and the full one, are always kept.
-        self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
+        self._tables = [
+            *self._tables[:2],
+            *zip(tp[2:][-RULES.kept_tables :], fp[2:][-RULES.kept_tables :], strict=True),
+        ]
         return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
 
 
@@ -755,13 +733,7 @@ class BreakEven(Loss):
 
 
 class BoundTop(BoundLoss):
-    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives.
-
-    Attributes
-    ----------
-    k : float
-        Total weight of the top rows.
-    """
+    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives."""
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
         super().__init__(y, sample_weight)

@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from rocmax._support import Array
 from rocmax._validation import check_groups
 
-# Relative tolerance for comparing weights: cumulative weights, and products such as 100 * 0.07, have rounding error.
-DUST = 1e-9
-
 
 class Curve(NamedTuple):
     """Weights of the negatives and of the positives above each threshold, from zero to the total weight."""

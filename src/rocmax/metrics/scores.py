@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics._scorer import _Scorer
 
-from rocmax._support import Array
+from rocmax._rounding import DUST, top_weight, window_end
+from rocmax._support import Array, check_beta, check_floor, check_rate, check_region, check_window
 from rocmax._validation import class_scores, named_pos_label, positive_index
-from rocmax._window import check_beta, check_floor, check_rate, check_region, check_window, top_weight, window_end
 from rocmax.metrics.curve import (
-    DUST,
     Blocks,
     Curve,
     RankedRows,
@@ -606,22 +605,9 @@ def break_even(curve: Curve) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """Public metric function, and its computation from the ROC curve of validated and sorted inputs.
+    """Public metric function of labels and scores or predicted labels, and its computation from a ROC curve.
 
-    Attributes
-    ----------
-    name : str
-        Name of the function, without the suffix ``_score``.
-    function : callable
-        The public function of labels and of scores or predicted labels.
-    from_curve : callable
-        The same value from the ROC curve.
-    ranked : callable
-        Function that validates and sorts the inputs.
-    greater_is_better : bool
-        Whether higher values are better.
-    one_class : bool
-        Whether the function is defined if all labels are equal.
+    ``ranked`` validates and sorts the inputs; ``one_class`` is whether the function is defined if all labels are equal.
     """
 
     name: str
@@ -706,11 +692,6 @@ METRICS: dict[str, Metric] = {
 }
 
 
-# Curve of a perfect ranking, to try parameters on. It has more rows than any number of top rows in use.
-_ROWS = 2.0**53
-_PERFECT = Curve(fp=np.array([0.0, 0.0, _ROWS]), tp=np.array([0.0, _ROWS, _ROWS]))
-
-
 def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, dict[str, Any]]:
     """Return the metric and all its parameters, including defaults; raise ValueError for bad names and values."""
     if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
@@ -728,8 +709,10 @@ def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, di
     missing = [key for key, value in filled.items() if value is inspect.Parameter.empty]
     if missing:
         raise ValueError(f"{found.name} requires a value for {_listed(missing)}; got {_listed(params)}")
-    # Raises ValueError for values that the metric refuses.
-    found.from_curve(_PERFECT, **filled)
+    # Raises ValueError for values that the metric refuses. The curve, that of a perfect ranking, has more rows than any
+    # number of top rows in use.
+    rows = 2.0**53
+    found.from_curve(Curve(fp=np.array([0.0, 0.0, rows]), tp=np.array([0.0, rows, rows])), **filled)
     return found, filled
 
 

@@ -172,24 +172,11 @@ BLOCK = 1 << 16
 
 @dataclass
 class RowBlock:
-    """Rows of one pass: the stored rows, followed by the new rows.
+    """Rows of one pass: the stored rows, followed by the new rows, whose indices are ``new``.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Rows.
-    positive : ndarray of bool
-        Labels of the rows.
-    new : ndarray of int
-        Indices of the new rows.
-    buffers : ndarray of int of shape (2, capacity)
-        Indices of the stored rows: negatives first, then positives.
-    seen : ndarray of int of shape (2,)
-        Number of rows of each class so far; the first ``min(seen, capacity)`` entries of a buffer are used.
-    rng : numpy.random.Generator
-        Random generator.
-    uniform : bool
-        Whether a pass draws pairs from all rows instead of pairing each new row once.
+    ``buffers`` has the indices of the stored rows: negatives first, then positives, of which the first
+    ``min(seen, capacity)`` entries are used. With ``uniform``, a pass draws pairs from all rows instead of pairing each
+    new row once.
     """
 
     X: Any

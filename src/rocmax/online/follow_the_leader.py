@@ -240,18 +240,10 @@ class Update(NamedTuple):
 
 
 class Leader:
-    """All rows so far and the optimal model on them (the leader).
+    """All rows so far and the optimal model on them (the leader); zero weights until both classes have been seen.
 
-    Attributes
-    ----------
-    X, positive : matrix, ndarray of bool
-        The rows, and the mask of the positive rows.
-    result : Result
-        The current leader; zero weights until both classes have been seen.
-    mean_w : ndarray
-        Mean of the models that were evaluated, one per batch.
-    regret, regret_gap, passes : list
-        One entry per batch. The regret is at most ``regret + regret_gap``.
+    ``mean_w`` is the mean of the models that were evaluated, one per batch. The regret is at most
+    ``regret + regret_gap``.
     """
 
     def __init__(self, n_features: int) -> None:

@@ -26,22 +26,7 @@ _STREAM_ROWS = 5_000
 
 
 class Watch:
-    """Early stopping on held-out rows.
-
-    Parameters
-    ----------
-    measure : Measure
-        Measure to monitor.
-    data : TrainingSet
-        All rows.
-    rows : ndarray of int
-        Indices of the held-out rows.
-
-    Attributes
-    ----------
-    best : tuple of ndarray and float
-        Weights and intercept with the best value of the measure.
-    """
+    """Early stopping on held-out rows; ``best`` are the weights and the intercept of the best value of the measure."""
 
     _PATIENCE = 2
 

@@ -156,23 +156,8 @@ _N_MEASURED = 1000
 class PairSteps:
     r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\alpha(t + t_0))`.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    proximal : bool
-        PSAM, :math:`w \leftarrow w + \min(\lambda_t, (1 - w \cdot x)_+ / |x|^2)\, x`; otherwise ASAM,
-        :math:`w \leftarrow w + \lambda_t \min((1 - w \cdot x)_+, 1)\, x`.
-    alpha : float
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`.
-    t0 : float or None
-        Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``alpha``.
-    rskip : int
-        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
-    askip : int
-        Number of steps between two iterates that are added to the average.
-    average_from : float, default=0.0
-        Number of the step after which averaging starts; infinity for no average.
+    The steps are those of PSAM (``proximal``) or ASAM, see :class:`PSAMClassifier` and
+    :class:`~rocmax.papers.ASAMClassifier`. Averaging starts after step ``average_from``; never if it is infinite.
     """
 
     n_features: int

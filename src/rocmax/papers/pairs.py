@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from rocmax._rounding import join_ties
-from rocmax._support import Array
+from rocmax._support import Array, check_window
 from rocmax._validation import TrainingSet, check_number
-from rocmax._window import check_window
 from rocmax.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.papers.trees import standardized

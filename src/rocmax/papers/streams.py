@@ -174,21 +174,9 @@ class SOLAMClassifier(StochasticClassifier):
 
 @dataclass
 class ReservoirSteps:
-    r"""OAM: hinge steps on pairs with uniform samples of the other class.
+    """OAM: hinge steps on pairs with uniform samples of the other class; see :class:`OAMClassifier`.
 
-    With :math:`z = y (x - x')` for each :math:`x'` in the buffer, and :math:`C_t = C \max(1, n'/\mathrm{capacity})`
-    where :math:`n'` is the number of rows of the other class so far.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    C : float
-        Weight of the loss.
-    sequential : bool
-        Whether to take a passive-aggressive step for each pair in turn,
-        :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`; otherwise one gradient
-        step, :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
+    ``sequential`` takes a passive-aggressive step for each pair in turn instead of one gradient step.
     """
 
     n_features: int
@@ -233,16 +221,8 @@ class ConfidenceSteps:
         \beta = \frac{\alpha\phi}{\sqrt u + v\alpha\phi}, \\
         \mu \leftarrow \mu + \alpha \Sigma z, \qquad \Sigma \leftarrow \Sigma - \beta\, \Sigma z z^\top \Sigma.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    C : float
-        Upper bound on the step.
-    phi : float
-        Quantile of the normal distribution for the given confidence.
-    full : bool
-        Whether :math:`\Sigma` is a full matrix or diagonal.
+    ``phi`` is the quantile of the normal distribution for the confidence; ``full`` says whether :math:`\Sigma` is a
+    full matrix or diagonal.
     """
 
     n_features: int
@@ -284,19 +264,10 @@ _N_MEASURED = 1000
 
 @dataclass
 class SaddlePoint:
-    r"""Projected descent in :math:`(w, a, b)` and ascent in :math:`\alpha`, steps :math:`\zeta/\sqrt t`.
+    r"""Projected descent in :math:`(w, a, b)` and ascent in :math:`\alpha`; see :class:`SOLAMClassifier`.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    radius : float
-        Bound on :math:`|w|`; with :math:`\kappa` the length of the longest row so far, :math:`|a|, |b| \le`
-        ``radius`` :math:`\kappa` and :math:`|\alpha| \le 2` ``radius`` :math:`\kappa`.
-    zeta : float or None
-        Scale of the steps; None for 1 divided by the mean of :math:`|x|^2` over the first rows.
-    average : bool, default=True
-        Whether the model is the mean of the iterates, weighted by their steps, or the last one.
+    The steps are :math:`\zeta/\sqrt t`; without ``zeta``, it is 1 divided by the mean of :math:`|x|^2` over the first
+    rows.
     """
 
     n_features: int

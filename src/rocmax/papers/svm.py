@@ -50,15 +50,8 @@ class OffsetNewton:
     :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, smoothed with a width ``h``, turn the optimality conditions into a smooth
     equation in one coefficient per row and the offset. It is solved by Newton's method for a decreasing sequence of
     widths. At a solution, the multipliers are feasible for the dual, and the gap is the sum of the violations of
-    complementarity over the rows.
-
-    Parameters
-    ----------
-    tol : float
-        Tolerance for stopping: the gap must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times
-        the possible decrease from zero coefficients with the best offset.
-    max_iter : int
-        Maximum number of Newton steps.
+    complementarity over the rows. It must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times the
+    possible decrease from zero coefficients with the best offset.
     """
 
     tol: float = 1e-3

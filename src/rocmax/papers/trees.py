@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._rounding import join_ties
-from rocmax._support import Array, Index
+from rocmax._rounding import join_ties, window_end
+from rocmax._support import Array, Index, check_window
 from rocmax._validation import TrainingSet, check_choice, check_number
-from rocmax._window import check_window, window_end
 from rocmax.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
 
@@ -111,13 +110,7 @@ class SingleFeature(NamedTuple):
 
 
 class SingleFeatures:
-    """Standardized features of a training set.
-
-    Attributes
-    ----------
-    scale : ndarray of shape (n_features,)
-        Factors that scale the features to a deviation of 1; 0 for constant features.
-    """
+    """Standardized features of a training set; ``scale`` are their factors, 0 for constant features."""
 
     def __init__(self, data: TrainingSet) -> None:
         self._Z, self.scale = standardized(data)

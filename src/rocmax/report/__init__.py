@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from rocmax._files import check_output, write_file
-from rocmax._support import Array, need
+from rocmax._support import Array, check_floor, check_window, need
 from rocmax._validation import class_scores, direction, named_pos_label, positive_index
-from rocmax._window import check_floor, check_window
 from rocmax.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers
 from rocmax.report.page import LAYOUT, Change, Feature, ReportModel, Segment, TestData

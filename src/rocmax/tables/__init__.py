@@ -6,6 +6,7 @@ A table is a csv, tsv, parquet or svmlight file (text files may be compressed) o
 from __future__ import annotations
 
 from rocmax._support import ParameterError, publish
+from rocmax.data import Reading
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
 from rocmax.tables.evaluate import Evaluation, evaluate
@@ -17,7 +18,7 @@ from rocmax.tables.model import (
     predict,
     write_predictions,
 )
-from rocmax.tables.options import Columns, Limits, Reading, Running
+from rocmax.tables.options import Columns, Limits, Running
 from rocmax.tables.report import write_report
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "write_report",
 ]
 
-publish("rocmax.tables", globals(), __all__)
+# The home of Reading is rocmax.data.
+publish("rocmax.tables", globals(), [name for name in __all__ if name != "Reading"])

@@ -143,7 +143,7 @@ def parsed_column(column: Any, source: TableSource, declared: bool) -> ParsedCol
 
     text = pa.chunked_array([pa.array(column, pa.large_string(), from_pandas=True)])
     n_values = len(text) - text.null_count
-    numbers, odd = parsed_numbers(text, source.text)
+    numbers, odd = parsed_numbers(text, source.reading)
     if not declared:
         odd = pc.or_(odd, pc.fill_null(pc.match_substring_regex(text, PERCENT), False))
     counts = _counts(text.filter(odd))
@@ -166,7 +166,7 @@ def check_sizes(X: Any, source: TableSource | None) -> None:
         values = column.to_numpy()
         bad = values[np.abs(values) > LARGEST]
         if bad.size:
-            decimal = "." if source is None else source.text.decimal
+            decimal = (source and source.reading.decimal) or "."
             found = None if source is None else source.find(name, partial(_is_huge, decimal=decimal))
             place, value = found or ("the table" if source is None else source.name, str(bad[0]))
             needed = f"column {name!r} must have numbers from -{LARGEST:g} to {LARGEST:g}; got {value}"
@@ -232,10 +232,10 @@ def _advice(source: TableSource, column: MixedColumn) -> list[str | Parameter]:
     grouped = [value for value in values if re.match(GROUPED_DIGITS, value)]
     if len(grouped) == len(values):
         separator = next(mark for mark in re.findall(r"\D", values[0].lstrip("+-")))
-        decimal = {",": ".", ".": ","}.get(separator, source.text.decimal)
-        more = [Parameter("decimal", decimal, " {}")] if decimal != source.text.decimal else []
+        decimal = {",": ".", ".": ","}.get(separator, source.reading.decimal)
+        more = [Parameter("decimal", decimal, " {}")] if decimal != source.reading.decimal else []
         return ["to read thousands: ", Parameter("thousands", separator), *more]
-    if source.text.decimal == "." and all(re.match(DECIMAL_COMMA, value) for value in values):
+    if source.reading.decimal == "." and all(re.match(DECIMAL_COMMA, value) for value in values):
         return ["to read a decimal comma: ", Parameter("decimal", ",")]
     if len(values) > 10:
         return ["correct them in the table"]

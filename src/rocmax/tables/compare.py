@@ -21,20 +21,16 @@ from joblib.hashing import NumpyHasher
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 from sklearn.base import clone
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._files import append_line, check_not_input, check_output, write_file
+from rocmax._folds import cv_splitter, standard_error
 from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, publish
 from rocmax._threads import using_threads
 from rocmax._validation import check_choice, check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax.data import Reading
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
@@ -43,7 +39,6 @@ from rocmax.tables.options import (
     HOLDERS,
     Columns,
     Limits,
-    Reading,
     Running,
     check_limits,
     check_range,
@@ -317,13 +312,11 @@ class _Task:
             known = {} if groups is None else {"groups": groups[train]}
             takes_groups = has_fit_parameter(self.estimator, "groups")
             model = clone(self.estimator).fit(rows, labels, **(known if takes_groups else {}))
-        elif groups is None:
-            folds = StratifiedKFold(self.inner_cv)
-            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds).fit(rows, labels)
         else:
-            model = GridSearchCV(
-                self.estimator, self.grid, scoring=self.scoring, cv=StratifiedGroupKFold(self.inner_cv)
-            ).fit(rows, labels, groups=groups[train])
+            own = None if groups is None else groups[train]
+            folds = cv_splitter(self.inner_cv, labels, own)
+            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds)
+            model.fit(rows, labels, groups=own)
         seconds = perf_counter() - start
         best = getattr(model, "best_estimator_", model)
         return float(self.scoring(best, _safe_indexing(X, test), y[test])), seconds
@@ -417,7 +410,7 @@ def _table(names: list[str], results: list[tuple[str, int, float, float]], n_spl
     rows = {
         name: {
             "mean": scores[name].mean(),
-            "standard_error": scores[name].std(ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.nan,
+            "standard_error": standard_error(scores[name]) if n_splits > 1 else np.nan,
             "p_value": np.nan if name == best else _wilcoxon(scores[best] - scores[name]),
             "seconds": float(np.mean(seconds[name])),
             "scores": scores[name].tolist(),
@@ -523,7 +516,9 @@ def compare_models(
     target, positive, group
     max_fpr : float, default=None
         Limit on the false-positive rate; None or 1 for no limit.
-    columns
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too. No threshold is chosen, so that ``confidence`` and ``rate`` are errors.

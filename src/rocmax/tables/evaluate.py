@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
-from rocmax._window import window_end
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.metrics import partial_auc_score, positive_scores
 from rocmax.metrics.scores import METRICS
 from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.model import Facts, TableModel, known_levels
-from rocmax.tables.options import HOLDERS, Limits, Reading, chosen, window_measure, window_measure_names
+from rocmax.tables.options import HOLDERS, Limits, chosen, window_measure, window_measure_names
 from rocmax.tables.read import Target, group_values, known_target, need_tables, source_notes
 
 # Measures with confidence intervals.
@@ -362,8 +362,8 @@ def evaluate(
 def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> ScoredTable:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
-    source, reading = facts.open(table, reading), facts.read_as(reading)
-    options = facts.read_options(fitted.place, source, reading.zero_based)
+    source = facts.open(table, reading)
+    options = facts.read_options(fitted.place, source)
     if source.columns is not None:
         target = target or facts.target
         if target is None:
@@ -375,7 +375,7 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
         options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
     else:
         group = None
-    X, y = source.read(**options, max_bytes=reading.max_bytes, skip_unlabelled=bool(reading.skip_unlabelled))
+    X, y = source.read(**options)
     groups = None if group is None else group_values(source.name, X[group])
     levels = known_levels(fitted.model, facts.features)
     X = facts.features_of(X, source, day_first=reading.day_first, levels=levels)

@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
 from rocmax._calibration import fit_calibration
-from rocmax._folds import split_groups
+from rocmax._folds import held_out_split
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
 from rocmax._validation import check_choice
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.metrics import positive_scores
 from rocmax.tables.columns import Column
 from rocmax.tables.evaluate import (
@@ -37,7 +36,6 @@ from rocmax.tables.options import (
     HOLDERS,
     Columns,
     Limits,
-    Reading,
     Running,
     check_limits,
     check_range,
@@ -78,7 +76,10 @@ def plan_columns(
     ----------
     table, target
     positive, group
-    columns, reading
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
+    reading
 
     Returns
     -------
@@ -181,7 +182,9 @@ def fit_table(
     confidence : float, default=None
         Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
         ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
-    columns
+    columns : Columns, default=None
+        What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
+        leave out. It may have the target, the positive class and the groups, too.
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too.
@@ -405,12 +408,7 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
         raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
-    if training.groups is None:
-        train, test = train_test_split(
-            np.arange(positive.size), test_size=settings.test_size, stratify=positive, random_state=settings.seed
-        )
-        return train, test
     try:
-        return split_groups(positive, training.groups, settings.test_size, settings.seed)
+        return held_out_split(positive, settings.test_size, settings.seed, training.groups)
     except ValueError as error:
         raise DataError(str(error)) from None

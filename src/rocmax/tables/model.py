@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -20,12 +20,12 @@ from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, is_special, output_file
 from rocmax._support import Array, Index, Message, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.data.read import check_columns
 from rocmax.metrics import positive_scores
 from rocmax.model_io import ModelFileError, load_with_facts, save
 from rocmax.tables.columns import MAX_NAMED
-from rocmax.tables.options import HOLDERS, Limits, Reading, chosen
+from rocmax.tables.options import HOLDERS, Limits, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
 
@@ -546,8 +546,9 @@ class Scoring:
         escape_formulas: bool = False,
     ) -> None:
         self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
-        self._source, self._day_first = fitted.facts.open(table, reading), reading.day_first
-        self._options = fitted.facts.read_options(fitted.place, self._source, reading.zero_based)
+        self._source = fitted.facts.open(table, replace(reading, skip_unlabelled=False))
+        self._day_first = reading.day_first
+        self._options = fitted.facts.read_options(fitted.place, self._source)
         self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
         self._levels = known_levels(fitted.model, fitted.facts.features)
         self._shares = ValueShares(self._levels)

@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -17,11 +18,11 @@ from sklearn.pipeline import Pipeline
 from rocmax._support import Index, Message, Parameter, ParameterError, need, stage
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.dask.cluster import Tasks
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import Columns, Reading, Running
+from rocmax.tables.options import Columns, Running
 from rocmax.tables.preprocess import common_levels
 from rocmax.tables.read import Schema, Training, known_labels, read_training
 from rocmax.tables.tune import make_preprocessing
@@ -43,13 +44,6 @@ def cluster_table(tasks: Tasks, files: Any) -> Any:
     """Return parquet files as a dask DataFrame.
 
     Raises DataError if a file does not exist, or if it has other columns than the first one, or other kinds of values.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        Tasks on the cluster.
-    files : str, Path or list of them
-        Files or patterns.
     """
     need("dask")
     given = files if isinstance(files, list | tuple) else [files]
@@ -120,10 +114,17 @@ def _pair(first: _Schema, other: _Schema) -> _Schema:
 # Fit of a linear model to parquet files on the workers of a dask cluster.
 
 
-# Rows of each kind, training and held-out, that are fetched.
-_FETCHED = 100_000
-# Seconds for which workers are awaited.
-_TIMEOUT = 60.0
+@dataclass(frozen=True)
+class ClusterFitRules:
+    """Numbers of a fit on a cluster."""
+
+    # Rows of each kind, training and held-out, that are fetched.
+    fetched: int = 100_000
+    # Seconds for which workers are awaited.
+    timeout: float = 60.0
+
+
+RULES = ClusterFitRules()
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -143,21 +144,7 @@ class _Prepared(NamedTuple):
 def fit_on_cluster(
     files: Any, settings: FitSettings, columns: Columns, reading: Reading, running: Running
 ) -> TableModel:
-    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows.
-
-    Parameters
-    ----------
-    files : str, Path or list of them
-        Parquet files or patterns, which the workers can read.
-    settings : FitSettings
-        Settings of the fit.
-    columns : Columns
-        What the columns are.
-    reading : Reading
-        How the files are read.
-    running : Running
-        The scheduler, and whom to tell what is done.
-    """
+    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows."""
     target = _check(settings, columns)
     with _client(running.dask) as client:
         stage("reading samples on the cluster")
@@ -189,7 +176,7 @@ class _Read(NamedTuple):
 
 def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, reading: Reading) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
-    tasks = Tasks(_TIMEOUT, client)
+    tasks = Tasks(RULES.timeout, client)
     table = cluster_table(tasks, files)
     skip = bool(reading.skip_unlabelled)
     counts = _label_counts(tasks, table, columns.target, skip)
@@ -259,10 +246,10 @@ def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) 
 
 def _split(tasks: Tasks, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
     """Return the training rows, a sample of them, and the held-out rows."""
-    share = min(settings.test_size, _FETCHED / max(n_rows, 1))
+    share = min(settings.test_size, RULES.fetched / max(n_rows, 1))
     train, held = table.random_split([1 - share, share], random_state=settings.seed)
     rest = max(n_rows * (1 - share), 1.0)
-    sample = train.sample(frac=min(1.0, _FETCHED / rest), random_state=settings.seed)
+    sample = train.sample(frac=min(1.0, RULES.fetched / rest), random_state=settings.seed)
     return train, *_computed(tasks, table, sample, held)
 
 
@@ -286,7 +273,7 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": _TIMEOUT}
+    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": RULES.timeout}
     common["pos_label"] = training.target.positive
     limits = settings.limits
     if limits.limited:

@@ -16,7 +16,7 @@ from rocmax._files import same_file, write_file
 from rocmax._support import Array, need
 from rocmax._validation import LARGEST, direction, positive_index
 from rocmax.boosted.classifier import BoostedClassifier
-from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, Ints, Trees, read_trees
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, TreeModel
 from rocmax.data.read import MISSING_TEXT, marked_numbers
 from rocmax.features import SplineFeatures
 from rocmax.tables.model import load_model
@@ -218,12 +218,12 @@ class Boosted(NamedTuple):
 
     columns: list[str]
     texts: dict[int, TextValues]
-    ensembles: list[Trees]
+    ensembles: list[TreeModel]
 
 
 def read_boosted(table: Any, classifier: Any) -> Boosted:
     """Return the inputs and the trees of a fitted boosted classifier with its preprocessing; LightGBM's only."""
-    ensembles = [read_trees(model.engine, model.text, model.n_features) for model in classifier.models_]
+    ensembles = classifier.models_
     if any(trees.single for trees in ensembles):
         raise ValueError("the trees must be those of LightGBM, as in models of `rocmax fit`; got those of XGBoost")
     if isinstance(table, FunctionTransformer):  # a matrix
@@ -264,7 +264,7 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     return build.refuse_large(rows, mean)
 
 
-def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
+def _attributes(build: Graph, ensembles: list[TreeModel]) -> dict[str, Any]:
     """Return the attributes of TreeEnsemble for the sum of all trees."""
     parts = [_nodes(trees) for trees in ensembles]
     n_nodes = np.cumsum([0] + [len(part["mode"]) for part in parts])
@@ -296,7 +296,7 @@ def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
     return found
 
 
-def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
+def _nodes(trees: TreeModel) -> dict[str, NDArray[Any]]:
     """Return splits and leaves, numbered separately, as TreeEnsemble has them."""
     is_leaf = trees.left < 0
     # TreeEnsemble requires a split in each tree: a tree of one leaf gets one with the leaf on both sides.
@@ -326,10 +326,10 @@ def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
     }
 
 
-def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
+def _missing_true(trees: TreeModel, split: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether missing values go to the side on which the comparison is true."""
     as_zero = trees.missing[split] == NAN_IS_ZERO
-    found = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
+    found: NDArray[np.bool_] = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
     # LightGBM sends missing values to the right in splits by category.
     found[trees.comparison[split] == IN_SET] = False
     return found

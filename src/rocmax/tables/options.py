@@ -12,6 +12,7 @@ import numpy as np
 
 from rocmax._support import Listener, Message, Parameter, ParameterError
 from rocmax._validation import check_choice
+from rocmax.data import Reading
 from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics.scores import METRICS
 
@@ -100,62 +101,6 @@ class Limits:
     def limited(self) -> bool:
         """Whether there is a limit on one of the rates."""
         return self.window != (0.0, 1.0) or self.min_tpr > 0
-
-
-@dataclass(frozen=True)
-class Reading:
-    r"""How the values of a table are written, and how much of it may be read.
-
-    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
-
-    Parameters
-    ----------
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : ...
-        None does as the fit of the model did. Predictions need no labels and leave no row out.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from rocmax.tables import Reading, plan_columns
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "table.csv")
-    ...     _ = path.write_text("size;label\n" + "1,5;0\n?;1\n2,5;1\n" * 50)
-    ...     plan = plan_columns(path, target="label", reading=Reading(decimal=",", na="?"))
-    >>> plan[0].kind, plan[0].missing
-    ('number', 50)
-    """
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    na: str | Sequence[str] = ()
-    encoding: str | None = None
-    sheet: str | None = None
-    day_first: bool | None = None
-    skip_unlabelled: bool | None = None
-    zero_based: bool | None = None
-    max_bytes: int | None = None
 
 
 @dataclass(frozen=True)

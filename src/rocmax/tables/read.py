@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._support import Message, Parameter, ParameterError, need
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError, Reading, TableSource
 from rocmax.data.read import check_columns
 from rocmax.tables.columns import (
     Column,
@@ -23,7 +23,7 @@ from rocmax.tables.columns import (
     plan_notes,
     plan_values,
 )
-from rocmax.tables.options import Columns, Reading, check_declared, names_of
+from rocmax.tables.options import Columns, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
 
 # Labels of a table as text, and the choice of the positive class.
@@ -224,15 +224,16 @@ class Schema:
 
     def open(self, table: Any, reading: Reading) -> TableSource:
         """Return a table, written as that of the fit where ``reading`` says nothing else."""
-        return _open(table, self.read_as(reading), likely=vars(self.reading))
+        stored = self.reading
+        likely = Reading(delimiter=stored.delimiter, encoding=stored.encoding, sheet=stored.sheet)
+        return TableSource(table, self.read_as(reading), likely=likely)
 
-    def read_options(self, model: str, source: TableSource, zero_based: bool | None = None) -> dict[str, Any]:
+    def read_options(self, model: str, source: TableSource) -> dict[str, Any]:
         """Return the options to read the columns of a model; raise DataError if the table does not have them."""
         if source.columns is None:
             if self.features is not None:
                 raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
-            counted = self.zero_based if zero_based is None else zero_based
-            return {"n_features": self.n_features, "zero_based": counted}
+            return {"n_features": self.n_features}
         if self.features is None:
             raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
         derived = {feature for date in self.dates.values() for feature in date.features}
@@ -272,21 +273,6 @@ class Schema:
 # Reading of tables for training.
 
 
-def _open(table: Any, reading: Reading, likely: Mapping[str, Any] | None = None) -> TableSource:
-    """Return a table; ``likely`` is how the table of a model was written."""
-    return TableSource(
-        table,
-        delimiter=reading.delimiter,
-        decimal="." if reading.decimal is None else reading.decimal,
-        thousands=reading.thousands,
-        na=reading.na,
-        encoding=reading.encoding,
-        sheet=reading.sheet,
-        max_bytes=reading.max_bytes,
-        likely=likely,
-    )
-
-
 @dataclass(frozen=True)
 class Training:
     """Features, labels and groups of a table, and what is needed to read other tables in the same way."""
@@ -306,14 +292,14 @@ class Training:
 def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: Reading, **known: Any) -> Training:
     """Return the training data; ``known`` are the groups, notes, and fields of the schema."""
     target = make_target(y, declared.positive, f"column {declared.target!r}" if declared.target else "the target")
-    text, groups, notes = source.text, known.pop("groups", None), known.pop("notes", [])
+    text, groups, notes = source.reading, known.pop("groups", None), known.pop("notes", [])
     stored = Reading(
         delimiter=text.delimiter,
         decimal=text.decimal,
         thousands=text.thousands,
         na=tuple(text.na),
         encoding=text.encoding,
-        sheet=source.sheet,
+        sheet=text.sheet,
         skip_unlabelled=bool(reading.skip_unlabelled),
     )
     schema = Schema(
@@ -341,7 +327,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     reading = reading or Reading()
     declared = check_declared(columns)
     target, group = declared.target, declared.group
-    source = _open(table, reading)
+    source = TableSource(table, reading)
     named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
     named += [] if group is None else [group]
     if source.columns is None:
@@ -359,13 +345,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     features = [name for name in source.columns if name not in unwanted]
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
-    X, y = source.read(
-        target=target,
-        columns=features + grouped,
-        types=types,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
+    X, y = source.read(target=target, columns=features + grouped, types=types)
     planned = plan_values(X[features], source, declared, codes)
     frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
     if not kinds:
@@ -393,14 +373,8 @@ def source_notes(source: TableSource) -> list[str]:
 
 
 def _read_sparse(source: TableSource, columns: Columns, reading: Reading) -> Training:
-    zero_based = bool(reading.zero_based)
-    X, y = source.read(
-        target=columns.target,
-        zero_based=zero_based,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
-    return _training(X, y, source, columns, reading, zero_based=zero_based)
+    X, y = source.read(target=columns.target)
+    return _training(X, y, source, columns, reading, zero_based=bool(reading.zero_based))
 
 
 def _features(

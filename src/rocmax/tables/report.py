@@ -12,12 +12,12 @@ from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
 from rocmax.report.page import LAYOUT
 from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
 from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
-from rocmax.tables.options import HOLDERS, Reading, chosen
+from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils import _safe_indexing
 
+from rocmax._folds import FOLD_RULES, folds, most_folds, search_folds, standard_error
 from rocmax._support import Array, Bools, Index, hushed, need, part, stage
 from rocmax._validation import class_scores
 from rocmax.boosted.classifier import BoostedClassifier
@@ -43,11 +43,6 @@ from rocmax.tables.preprocess import (
 class TuningRules:
     """How much of a table is used for tuning and for the choice of a family, so that the time is bounded."""
 
-    # Up to these numbers of rows, 5-fold cross-validation is run twice, or once; above, it has three folds.
-    few_rows: int = 5_000
-    many_rows: int = 20_000
-    # Above this number of rows, boosted trees are tuned on one split.
-    most_rows_in_folds: int = 30_000
     # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
     max_rows: int = 20_000
     max_in_window: int = 300
@@ -91,7 +86,7 @@ def make_classifier(
     limits: Limits,
     positive: str,
     seed: int,
-    folds: list[Split] | None = None,
+    splits: list[Split] | None = None,
     kinds: dict[str, str] | None = None,
 ) -> Any:
     """Return the unfitted classifier for a name, one of `MODELS` except "auto".
@@ -102,8 +97,8 @@ def make_classifier(
     """
     window: dict[str, Any] = {"min_fpr": limits.window[0], "max_fpr": limits.window[1], "min_tpr": limits.min_tpr}
     if name in ("linear", "additive") and limits.limited:
-        if limits.measure == "partial_auc" and folds:
-            return PartialAUCClassifierCV(**window, cv=folds, pos_label=positive)
+        if limits.measure == "partial_auc" and splits:
+            return PartialAUCClassifierCV(**window, cv=splits, pos_label=positive)
         return PartialAUCClassifier(**window, pos_label=positive)
     if name in ("linear", "additive", "auc"):
         return AUCClassifier(pos_label=positive)
@@ -112,11 +107,11 @@ def make_classifier(
     if name == "svm":
         return LinearSVC(dual="auto", random_state=seed)
     need_package(name)
-    tuned = name == "boosted" and bool(folds)
+    tuned = name == "boosted" and bool(splits)
     return BoostedClassifier(
         str(limits.measure),
         **window,
-        cv=folds if tuned else None,
+        cv=splits if tuned else None,
         categorical_features=text_places(kinds) or None,
         random_state=seed,
         pos_label=positive,
@@ -231,8 +226,7 @@ def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[s
     names, out = list(scores), set()
     for simple, flexible in combinations(names, 2):
         lead = scores[flexible] - scores[simple]
-        error = _standard_error(lead)
-        if error is None or abs(lead.mean()) <= RULES.clear * error:
+        if lead.size < 2 or abs(lead.mean()) <= RULES.clear * standard_error(lead):
             continue
         if lead.mean() > 0:
             out.add(simple)
@@ -260,9 +254,9 @@ def family_table(scores: Mapping[str, Any], seconds: Mapping[str, float]) -> lis
         {
             "family": name,
             "mean": float(values.mean()),
-            "standard_error": _standard_error(values),
+            "standard_error": _error(values),
             "difference": 0.0 if name == best else float((values - by_family[best]).mean()),
-            "difference_error": _standard_error(by_family[best] - values),
+            "difference_error": _error(by_family[best] - values),
             "seconds": round(seconds[name], 3),
             "chosen": name == best,
         }
@@ -282,8 +276,8 @@ def family_rows(found: dict[str, Any]) -> str:
     return f"in cross-validation on {found['rows']:,} training rows, in {size}"
 
 
-def _standard_error(values: Array) -> float | None:
-    return None if values.size < 2 else float(values.std(ddof=1)) / math.sqrt(values.size)
+def _error(values: Array) -> float | None:
+    return None if values.size < 2 else float(standard_error(values))
 
 
 # Tuning of a model by cross-validation on its training rows, in bounded time for large tables.
@@ -437,29 +431,22 @@ def tuning_splits(positive: Bools, groups: NDArray[Any] | None, limits: Limits, 
     Groups are not split between folds. The training part of a fold is a random subsample if it has more rows of a class
     than `TuningRules` allows. Folds without both classes are removed, so the list may be empty.
     """
-    n_folds = min(5 if positive.size <= RULES.many_rows else 3, _rarest(positive))
-    if n_folds < 2:
+    if most_folds(positive, groups) < 2:
         return []
+    n_folds = FOLD_RULES.n_folds(positive.size)
     most = _most_rows(RULES.max_rows, RULES.max_in_window, limits)
     rng, found = np.random.default_rng(seed), []
-    for repeat in range(2 if positive.size <= RULES.few_rows else 1):
-        for train, test in _folds(positive, groups, n_folds, (seed + repeat) % 2**32):
+    for repeat in range(2 if positive.size <= FOLD_RULES.twice else 1):
+        for train, test in folds(positive, n_folds, (seed + repeat) % 2**32, groups):
             found.append((_at_most(most, train, positive, rng), test))
     return _with_both_classes(found, positive)
 
 
 def boosted_splits(positive: Bools, groups: NDArray[Any] | None, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned, with all rows; groups are not split between folds.
-
-    There are five folds for few rows and three for many, as by default in :class:`rocmax.BoostedClassifier`; for still
-    more rows, there is one held-out quarter.
-    """
-    n_rows, one_split = positive.size, positive.size > RULES.most_rows_in_folds
-    n_folds = min(4 if one_split else 3 if n_rows > RULES.many_rows else 5, _rarest(positive))
-    if n_folds < 2:
+    """Return the folds in which boosted trees are tuned, those of :class:`rocmax.BoostedClassifier` by default."""
+    if most_folds(positive, groups) < 2:
         return []
-    kept = _with_both_classes(_folds(positive, groups, n_folds, seed), positive)
-    return kept[:1] if one_split else kept
+    return _with_both_classes(search_folds(positive, seed, groups), positive)
 
 
 def compared_parts(positive: Bools, limits: Limits, seed: int) -> list[Index]:
@@ -479,10 +466,6 @@ def compared_parts(positive: Bools, limits: Limits, seed: int) -> list[Index]:
     return found
 
 
-def _rarest(positive: Bools) -> int:
-    return int(min(positive.sum(), (~positive).sum()))
-
-
 def _most_rows(most: int, in_window: int, limits: Limits) -> int:
     """Return a number of rows of a class that gives enough of them in the FPR range, and above the required TPR."""
     return max(most, round(in_window / min(limits.window[1] - limits.window[0], 1 - limits.min_tpr)))
@@ -493,15 +476,6 @@ def _at_most(most: int, rows: Index, positive: Bools, rng: np.random.Generator) 
     sides = [rows[positive[rows] == side] for side in (True, False)]
     kept = [rng.choice(side, most, replace=False) if side.size > most else side for side in sides]
     return np.sort(np.concatenate(kept))
-
-
-def _folds(positive: Bools, groups: NDArray[Any] | None, n_folds: int, seed: int) -> list[Split]:
-    if groups is None:
-        return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(positive, positive))
-    n_folds = min(n_folds, np.unique(groups).size)
-    if n_folds < 2:
-        return []
-    return list(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed).split(positive, positive, groups))
 
 
 def _with_both_classes(splits: list[Split], positive: Bools) -> list[Split]:
