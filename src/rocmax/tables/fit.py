@@ -13,7 +13,6 @@ import sklearn
 from sklearn.utils import _safe_indexing
 
 import rocmax
-from rocmax._calibration import fit_calibration
 from rocmax._folds import held_out_split
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
@@ -45,7 +44,13 @@ from rocmax.tables.options import (
 )
 from rocmax.tables.read import Training, need_tables, read_training
 from rocmax.tables.tune import MODELS, BestFamily, check_table, families_for, need_package, tuned_model
-from rocmax.thresholds import FPRThresholdClassifier, GroupEvidence, TPRThresholdClassifier, order_statistic
+from rocmax.thresholds import (
+    FPRThresholdClassifier,
+    GroupEvidence,
+    TPRThresholdClassifier,
+    fit_calibration,
+    order_statistic,
+)
 
 # Plan of the columns of a table, without a fit.
 

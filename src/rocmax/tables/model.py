@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 
-from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, is_special, output_file
 from rocmax._support import Array, Index, Message, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
@@ -28,6 +27,7 @@ from rocmax.tables.columns import MAX_NAMED
 from rocmax.tables.options import HOLDERS, Limits, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
+from rocmax.thresholds import calibrated
 
 # What a model stores.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rocmax._calibration import calibrated
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
 from rocmax._validation import positive_index, towards
@@ -20,6 +19,7 @@ from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_le
 from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text
+from rocmax.thresholds import calibrated
 
 WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
