@@ -20,7 +20,7 @@ from rocmax.report.page import LAYOUT, Change, Feature, ReportModel, Segment, Te
 from rocmax.report.sections import view
 from rocmax.thresholds import FPRThresholdClassifier, TPRThresholdClassifier
 
-__all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "render"]
+__all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "features_of", "render"]
 
 
 def render(models: list[ReportModel], data: TestData) -> str:
@@ -164,7 +164,7 @@ def _entry(name: str, model: Any, X: Any, positive: Any) -> ReportModel:
     index = int(np.flatnonzero(known == positive)[0])
     scores = class_scores(model, X, index)
     probabilities = model.predict_proba(X)[:, index].astype(np.float64) if hasattr(model, "predict_proba") else None
-    features, kind = _features(model, X, index)
+    features, kind = features_of(model, X, index)
     return ReportModel(
         name,
         type(_final(model)).__name__,
@@ -189,7 +189,7 @@ def _final(model: Any) -> Any:
     return getattr(model, "steps", [(None, model)])[-1][1]
 
 
-def _features(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
+def features_of(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
     """Return the weights or importances of the last step, if it has any, and what they are."""
     if hasattr(model, "facts"):  # a TableModel, whose pipeline has labels as text, in its own order
         index, model = int(model.model.classes_[1] == model.positive), model.model
@@ -209,7 +209,7 @@ def _features(model: Any, X: Any, index: int) -> tuple[list[Feature], str]:
 
 
 def _names(model: Any, X: Any, weights: Array) -> list[str]:
-    if hasattr(model, "steps") and len(model.steps) > 1:
+    if hasattr(model, "steps") and len(model.steps) > 1 and hasattr(model, "feature_names_in_"):
         try:
             names = list(map(str, model[:-1].get_feature_names_out()))
         except (AttributeError, ValueError):

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from html import escape
 from itertools import chain
 from pathlib import Path
@@ -147,6 +147,7 @@ def _moved(share: float, rows: int, before: float, rows_before: int) -> bool:
 # Fitted model.
 
 
+@dataclass(eq=False, repr=False)
 class TableModel:
     """Model fitted to a table, with its metadata.
 
@@ -176,20 +177,12 @@ class TableModel:
         Same as the parameters.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        facts: Facts,
-        *,
-        notes: Any = (),
-        path: Path | None = None,
-        held_out_rows: Index | None = None,
-    ) -> None:
-        self.model = model
-        self.facts = facts
-        self.notes: list[str] = list(notes)
-        self.path = path
-        self.held_out_rows = held_out_rows
+    model: Any
+    facts: Facts
+    _: KW_ONLY
+    notes: Sequence[str] = ()
+    path: Path | None = None
+    held_out_rows: Index | None = None
 
     @property
     def name(self) -> str:
@@ -404,7 +397,7 @@ class PredictionSummary:
     positive : int
         Number of rows that are classified as positive.
     shares : dict
-        ValueShares of "missing" values and "unknown" categories by column, for columns that have any.
+        Shares of "missing" values and "unknown" categories by column, for columns that have any.
     warnings : list of str
         Differences between these shares and those of the training table.
     notes : list of str
@@ -434,9 +427,8 @@ def predict(
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name, and labels are not needed.
+    table : ...
+        Labels are not needed.
     keep : str or sequence of str, default=()
         Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
     keep_all : bool, default=False
@@ -488,9 +480,8 @@ def write_predictions(
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name, and labels are not needed. A file may be of any size.
+    table : ...
+        Labels are not needed. A file may be of any size.
     out : str, Path or binary file
         File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
     keep : str or sequence of str, default=()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
-from rocmax._validation import positive_index, towards
+from rocmax._validation import positive_index
 from rocmax.data import DataError, Reading
-from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
+from rocmax.report import Change, Feature, ReportModel, Segment, TestData, features_of, render
 from rocmax.report.page import LAYOUT
 from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
 from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
@@ -20,8 +21,6 @@ from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.read import need_tables
 from rocmax.tables.tune import family_text, tuning_text
 from rocmax.thresholds import calibrated
-
-WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
 
 
 @holding(HOLDERS)
@@ -193,32 +192,12 @@ def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str
     They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
     weights of linear models without columns, or with too many.
     """
-    classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
-    linear = hasattr(classifier, "coef_")
-    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
+    classifier = pipeline.named_steps["model"]
+    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
         directed = entry.fitted.family != "additive"
-        return _largest(_contributions(pipeline, entry, directed)), SPREAD
-    if linear:
-        weights = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive))
-        return _largest(_named(table, weights)), WEIGHT
-    if hasattr(classifier, "feature_importances_"):
-        return _largest([Feature(f.name, f.value) for f in _named(table, classifier.feature_importances_)]), GAIN
-    return [], WEIGHT
-
-
-def _named(table: Any, values: Array) -> list[Feature]:
-    """Return the values of the features that enter the classifier, with their names and signs."""
-    if hasattr(table, "transformers_"):
-        names = [name.partition("__")[2] for name in table.get_feature_names_out()]
-    else:
-        names = [f"feature {i + 1}" for i in range(values.size)]
-    return [
-        Feature(name, float(value), int(np.sign(value))) for name, value in zip(names, values.tolist(), strict=True)
-    ]
-
-
-def _largest(features: list[Feature]) -> list[Feature]:
-    return sorted(features, key=lambda feature: -abs(feature.value))[: LAYOUT.n_features]
+        return _contributions(pipeline, entry, directed), "standard deviation of its contribution"
+    found, kind = features_of(pipeline, None, positive_index(classifier.classes_, entry.target.positive))
+    return [replace(feature, name=feature.name.partition("__")[2] or feature.name) for feature in found], kind
 
 
 def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Feature]:
@@ -236,7 +215,7 @@ def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Fe
         part = sign * (scores - pipeline.decision_function(without))
         direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
         found.append(Feature(name, float(np.std(part)), direction))
-    return found
+    return sorted(found, key=lambda feature: -feature.value)[: LAYOUT.n_features]
 
 
 def _direction(values: Array, part: Array) -> int:
