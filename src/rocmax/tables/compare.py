@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -285,14 +285,16 @@ def compare(
         return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
 
 
-class _Task:
+class _Task(NamedTuple):
     """One estimator on one split."""
 
-    def __init__(
-        self, name: str, estimator: Any, grid: Any, number: int, split: Split, scoring: Any, inner_cv: int
-    ) -> None:
-        self.name, self.estimator, self.grid, self.number = name, estimator, grid, number
-        self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
+    name: str
+    estimator: Any
+    grid: Any
+    number: int
+    split: Split
+    scoring: Any
+    inner_cv: int
 
     def key(self, data: str) -> str:
         """Return the key of the result; ``data`` is the hash of rows, classes and groups."""
@@ -341,38 +343,27 @@ def _run(
     n_jobs: int | None,
     store: str | Path | None,
     progress: Callable[[int], None] | None,
-) -> list[tuple[str, int, float, float]]:
-    """Run the tasks whose results are not in the store."""
+) -> list[tuple[float, float]]:
+    """Return the score and the seconds of each task; those whose results are in the store are not run."""
     groups = None if groups is None else np.asarray(groups)
-    keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
+    known: dict[str, tuple[float, float]] = {}
+    keys: list[str] = []
+    if store is not None:
+        known, data = read_store(store), joblib.hash((X, y, groups))
+        keys = [task.key(data) for task in tasks]
     # Results of this run are indexed by task: two estimators with the same key are fitted separately.
     done = {i: known[key] for i, key in enumerate(keys) if key in known}
     todo = [i for i in range(len(tasks)) if i not in done]
-    if progress is not None:
-        progress(len(tasks) - len(todo))
+    advance = progress or (lambda count: None)
+    advance(len(tasks) - len(todo))
     jobs = (delayed(tasks[i].run)(X, y, groups) for i in todo)
     for i, (score, seconds) in zip(todo, Parallel(n_jobs=n_jobs, return_as="generator")(jobs), strict=True):
         done[i] = (score, seconds)
         if store is not None:
-            line = {
-                "key": keys[i],
-                "model": tasks[i].name,
-                "split": tasks[i].number,
-                "score": score,
-                "seconds": seconds,
-            }
-            append_line(store, json.dumps(line))
-        if progress is not None:
-            progress(1)
-    return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
-
-
-def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
-    """Return the keys of the tasks, or an empty list if there is no store."""
-    if store is None:
-        return []
-    named = joblib.hash(data)
-    return [task.key(named) for task in tasks]
+            line = {"key": keys[i], "model": tasks[i].name, "split": tasks[i].number, "score": score}
+            append_line(store, json.dumps({**line, "seconds": seconds}))
+        advance(1)
+    return [done[i] for i in range(len(tasks))]
 
 
 def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
@@ -399,25 +390,22 @@ def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
     return known
 
 
-def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
-    pd = need("pandas")
-    scores = {name: np.full(n_splits, np.nan) for name in names}
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for name, number, score, time in results:
-        scores[name][number] = score
-        seconds[name].append(time)
+def _table(names: list[str], results: list[tuple[float, float]], n_splits: int) -> Any:
+    by_split = np.array(results).reshape(n_splits, len(names), 2)
+    scores = {name: by_split[:, i, 0] for i, name in enumerate(names)}
     best = max(names, key=lambda name: scores[name].mean())
     rows = {
         name: {
             "mean": scores[name].mean(),
             "standard_error": standard_error(scores[name]) if n_splits > 1 else np.nan,
             "p_value": np.nan if name == best else _wilcoxon(scores[best] - scores[name]),
-            "seconds": float(np.mean(seconds[name])),
+            "seconds": float(by_split[:, i, 1].mean()),
             "scores": scores[name].tolist(),
         }
-        for name in names
+        for i, name in enumerate(names)
     }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_values("mean", ascending=False, kind="stable")
+    table = need("pandas").DataFrame.from_dict(rows, orient="index")
+    return table.sort_values("mean", ascending=False, kind="stable")
 
 
 def _wilcoxon(differences: NDArray[np.float64]) -> float:

@@ -608,26 +608,19 @@ def _ending(out: Path | None) -> str:
 
 def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: Callable[[int], None]) -> None:
     import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
+    from pyarrow.csv import CSVWriter, WriteOptions
+    from pyarrow.parquet import ParquetWriter
 
-    writer: Any = None
+    parquet, writer = ending == ".parquet", None
     try:
         for batch in batches:
             table = pa.table(batch)
-            if writer is None:
-                writer = _writer(file, ending, table.schema)
-            writer.write_table(table.cast(writer.schema if ending == ".parquet" else table.schema))
+            if writer is None and parquet:
+                writer = ParquetWriter(file, table.schema)
+            elif writer is None:
+                writer = CSVWriter(file, table.schema, write_options=WriteOptions(quoting_style="needed"))
+            writer.write_table(table.cast(writer.schema) if parquet else table)
             progress(table.num_rows)
     finally:
         if writer is not None:
             writer.close()
-
-
-def _writer(file: Any, ending: str, schema: Any) -> Any:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if ending == ".parquet":
-        return pyarrow.parquet.ParquetWriter(file, schema)
-    return pyarrow.csv.CSVWriter(file, schema, write_options=pyarrow.csv.WriteOptions(quoting_style="needed"))
