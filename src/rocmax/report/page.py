@@ -64,14 +64,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class Change:
-    """Difference between the training rows and the test rows in one column."""
+    """Difference between the training rows and the test rows in one column: what it is about, then and now."""
 
     column: str
     what: str
     then: str
     now: str
-    size: float
-    large: bool
 
 
 @dataclass(frozen=True)

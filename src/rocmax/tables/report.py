@@ -113,8 +113,7 @@ def _changes(entry: ScoredTable) -> list[Change]:
     facts = entry.fitted.facts
     shares = ValueShares(known_levels(entry.fitted.model, facts.features)).add(entry.X)
     return [
-        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
-        for kind, name, then, now in shares.moved(facts.shares)
+        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}") for kind, name, then, now in shares.moved(facts.shares)
     ]
 
 
