@@ -238,12 +238,15 @@ def split_notes(n_splits: int) -> list[str]:
 
 
 def _suspects(X: Any, positive: Bools) -> list[str]:
+    import pandas as pd
+
     found = []
     for name in X.columns:
         column = X[name]
         if column.dtype.kind != "f":
             # The share of positives of each category, as the score of its rows.
-            values = column.fillna("").map(dict(zip(*_shares(column.fillna(""), positive), strict=True))).to_numpy()
+            labels = pd.Series(positive.astype(float))
+            values = labels.groupby(column.fillna("").to_numpy()).transform("mean").to_numpy()
         else:
             values = column.fillna(column.median() if column.notna().any() else 0.0).to_numpy()
         if len(np.unique(values)) > 1:
@@ -251,13 +254,6 @@ def _suspects(X: Any, positive: Bools) -> list[str]:
             if max(area, 1 - area) >= RULES.leaking:
                 found.append(name)
     return found[: RULES.most_suspects]
-
-
-def _shares(column: Any, positive: Bools) -> tuple[list[str], list[float]]:
-    import pandas as pd
-
-    shares = pd.Series(positive.astype(float)).groupby(column.to_numpy()).mean()
-    return shares.index.tolist(), shares.tolist()
 
 
 # Evaluation of a model on labeled rows.
