@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -166,11 +165,9 @@ def swap(header):
         swap,
         lambda header: header["about"].update(max_fpr=0.9),
         lambda header: header["about"]["features"].update(amount="text"),
-        lambda header: header.update(format=2, about={**header["about"], "max_fpr": 0.9}),
         lambda header: [header["about"].update(max_fpr=0.9), header.pop("sha256")],
-        lambda header: [header.update(format=2), header.pop("sha256")],
     ],
-    ids=["classes", "limit", "kinds", "claims the old format", "no checksum", "no checksum, old format"],
+    ids=["classes", "limit", "kinds", "no checksum"],
 )
 def test_an_edited_header_is_an_error_that_says_so(of_table, tmp_path, change):
     with pytest.raises(ModelFileError, match="was modified after it was saved: its checksum does not match"):
@@ -183,20 +180,6 @@ def test_predict_with_an_edited_header_prints_one_line(of_table, tmp_path):
     done = run("predict", path, tmp_path / "new.csv", code=1)
     assert done.stderr.startswith(f"Error: {path} was modified after it was saved: its checksum does not match")
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_files_of_format_2_are_loaded_and_their_classes_are_checked(of_table, tmp_path):
-    """Their checksum is that of the model only, so that an edit of the limits remains unnoticed."""
-
-    def old(header):
-        header["format"] = 2
-        header["sha256"] = hashlib.sha256(unzipped(of_table.read_bytes())["model.skops"]).hexdigest()
-
-    assert load_model(with_header(of_table, tmp_path / "m.rocmax", old)).facts == load_model(of_table).facts
-    for change in (swap, lambda header: header["about"].update(positive="theft")):
-        path = with_header(of_table, tmp_path / "m.rocmax", lambda header, change=change: [old(header), change(header)])
-        with pytest.raises(ModelFileError, match=r"its model has the classes \['fraud', 'ok'\], its metadata have"):
-            load_model(path)
 
 
 def test_nesting_beyond_any_depth(saved, tmp_path):

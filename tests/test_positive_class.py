@@ -338,7 +338,7 @@ def test_a_model_of_a_table_knows_its_positive_class(model, limit):
     )
     assert found.pos_label == found.positive == "fraud"
     positive = (table["label"] == "fraud").to_numpy()
-    rows = table[list(found.facts["features"])]
+    rows = table[list(found.facts.features)]
     expected = partial_auc_score(positive, rocmax.tables.predict(found, rows)["score"], max_fpr=MAX_FPR)
     # Only the threshold classifier and the linear model name the class; a scorer can name it for the other one.
     named = limit or model == "linear"

@@ -44,6 +44,8 @@ exact : bool
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
+group : str
+    A column; rows with the same value in it stay on one side of every split.
 groups : array-like of shape (n_samples,)
     Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
     means independent rows.
@@ -87,19 +89,27 @@ path : str, Path or data frame
     .bz2, .zst). A pandas or polars DataFrame is also accepted.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
+positive : object
+    Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
 radius : float
     Upper bound on the norm or penalty of the weights, above zero.
 random_state : int, RandomState instance or None
     Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
     global generator is never used.
 reading : Reading
-    How the table is written and read: delimiter, decimal mark, missing values, and more.
+    How the table is written and read: delimiter, decimal mark, missing values, and more. None detects it or, for a
+    fitted model, reads the table as that of the fit.
+running : Running
+    Where the call runs, and whom it tells what it does.
 sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
 skip_unlabelled : bool
     Whether to leave out rows without a label, which are otherwise an error.
 start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+table : str, Path, list of them, file or data frame
+    A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars. Columns are
+    found by name.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
 timeout : float

@@ -287,20 +287,6 @@ def counted(text: str, items: Sequence[Item]) -> Iterator[Item]:
         yield item
 
 
-class CountedScorer:
-    """Scorer that reports each call, to count the fits of a search."""
-
-    def __init__(self, scorer: Callable[..., float], text: str, total: int) -> None:
-        self._scorer, self._text, self._total, self._done = scorer, text, total, 0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> float:
-        """Return the score."""
-        value = self._scorer(*args, **kwargs)
-        self._done += 1
-        stage(f"{self._text}: fit {self._done} of {self._total}", self._done, self._total)
-        return value
-
-
 # Warnings: where they point to, and kinds that whoever shows them need not show for now.
 
 

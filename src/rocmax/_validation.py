@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
-from rocmax._support import Array, stack_level
+from rocmax._support import Array, Message, Parameter, ParameterError, stack_level
 
 
 def canonical_csr(X: Any) -> Any:
@@ -343,9 +343,10 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise ValueError if a parameter is not one of the allowed strings."""
+    """Raise ParameterError if a parameter is not one of the allowed strings."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        allowed = ", ".join(map(repr, choices))
+        raise ParameterError(Message(Parameter(name), f" must be one of {allowed}; got {value!r}"))
 
 
 def random_source(random_state: Any) -> np.random.RandomState:

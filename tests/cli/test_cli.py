@@ -177,12 +177,12 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
-    from rocmax.tables import Columns
+    from rocmax.tables import Columns, Limits
     from rocmax.tables.fit import FitSettings, split_rows
     from rocmax.tables.read import read_training
 
     training = read_training(folder / "train.csv", Columns(target="label", positive="fraud", group="customer"))
-    train, test = split_rows(training, FitSettings((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))
+    train, test = split_rows(training, FitSettings(Limits(0.1), "auto", 0.25, 0))
     assert set(training.groups[train]) & set(training.groups[test]) == set()
     assert 0.15 < test.size / (train.size + test.size) < 0.35
     assert "customer" not in training.X

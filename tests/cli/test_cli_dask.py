@@ -73,7 +73,7 @@ def test_fit_on_a_cluster(address, folder, tmp_path):
 
 def test_fit_without_a_limit(address, folder):
     model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, running=Running(dask=address))
-    assert model.facts["measure"] == "roc_auc"
+    assert model.facts.measure == "roc_auc"
     assert model.held_out["value"] > 0.8
 
 
@@ -86,7 +86,7 @@ def test_fit_with_a_required_rate(address, folder):
         tune=False,
         running=Running(dask=address),
     )
-    assert model.facts["at_threshold"]["tpr"] >= 0.8
+    assert model.facts.at_threshold["tpr"] >= 0.8
     assert model.model.estimator_.named_steps["model"].min_tpr == 0.8
 
 
@@ -127,7 +127,7 @@ def test_a_partition_without_a_label_is_named(address, tmp_path):
     model = fit_table(
         tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabelled=True)
     )
-    assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
+    assert model.facts.classes["positive"] + model.facts.classes["negative"] == 1499
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_columns_without_values_and_directories(address, tmp_path):
     folder.mkdir()
     options = write_three(folder, lambda table: table.assign(age=None, amount=np.arange(500)))
     model = fit_table(folder, **options, running=Running(dask=address))
-    assert model.facts["features"]["age"] == "number"
+    assert model.facts.features["age"] == "number"
 
 
 @pytest.mark.parametrize("scheduler", ["nonsense", "foo://x:1", "tcp://localhost"])
@@ -199,4 +199,4 @@ def test_partitions_without_rows_or_labels(address, tmp_path):
     table[:20].assign(label=pd.array([None] * 20, dtype="Int64")).to_parquet(tmp_path / "d.parquet")
     options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabelled=True)}
     found = fit_table(str(tmp_path / "*.parquet"), running=Running(dask=address), **options)
-    assert sum(found.facts["classes"].values()) == sum(expected.facts["classes"].values()) == 3000
+    assert sum(found.facts.classes.values()) == sum(expected.facts.classes.values()) == 3000

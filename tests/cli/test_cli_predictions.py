@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from helpers.commands import ROCMAX, run
 from rocmax import BoostedClassifier
 from rocmax.cli.app import app
-from rocmax.tables import Columns, ParameterError, evaluate, fit_table, predict
-from rocmax.tables.predict import probabilities
+from rocmax.tables import Columns, evaluate, fit_table, predict
 
 pytestmark = pytest.mark.slow
 
@@ -191,12 +190,6 @@ def test_probabilities_do_not_depend_on_the_unit_of_weights():
     assert np.abs(found - plain).max() > 1e-3
 
 
-def test_steps_of_models_of_earlier_versions():
-    steps = {"method": "isotonic", "scores": [0.0, 1.0, 2.0], "probabilities": [0.1, 0.1, 0.6]}
-    found = probabilities({"calibration": steps}, np.array([-1.0, 0.5, 1.5, 3.0]))
-    np.testing.assert_allclose(found, [0.1, 0.1, 0.35, 0.6])
-
-
 def test_probabilities_of_scores_that_say_nothing():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"size": rng.normal(size=400), "label": np.arange(400) % 4 == 0})
@@ -215,6 +208,3 @@ def test_probabilities_from_python():
     assert found["label"].dtype.kind == "i"
     order = np.argsort(found["score"].to_numpy())
     assert (np.diff(found["probability"].to_numpy()[order]) >= 0).all()
-    model.facts.pop("calibration")
-    with pytest.raises(ParameterError, match="proba requires a model with calibrated probabilities"):
-        predict(model, people(200, 1), proba=True)

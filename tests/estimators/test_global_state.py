@@ -25,11 +25,9 @@ from threadpoolctl import threadpool_info
 
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
-from helpers.tables import payments
+from helpers.tables import make_model, payments
 from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic
 from rocmax.operators import StandardizedOperator
-from rocmax.tables.preprocess import column_kinds
-from rocmax.tables.tune import make_model
 
 SOURCES = Path(rocmax.__file__).parent
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -179,9 +177,9 @@ def test_output_settings_do_not_change_a_fit(name, frames):
 def test_pipelines_of_the_command_line_do_not_depend_on_output_settings(name, frames):
     table = payments(300)
     X, y = table[["amount", "age", "country"]], table["label"].to_numpy()
-    expected = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+    expected = make_model(name, X, "fraud", 0.1).fit(X, y).decision_function(X)
     with sklearn.config_context(transform_output=frames):
-        found = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+        found = make_model(name, X, "fraud", 0.1).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -92,7 +92,7 @@ def test_names_in_the_docstrings_of_estimators(kind):
 def test_names_in_the_help_of_the_command_line():
     from rocmax.cli import app as _app
 
-    help_text = _app.MeasureName.__metadata__[0].help
+    help_text = _app.LIMITS["measure"][0].__metadata__[0].help
     assert sorted(re.findall(r"[a-z]+(?:_[a-z]+)+", help_text)) == sorted(MEASURES)
 
 

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._calibration import calibrated, fit_calibration
 from rocmax._folds import Split, given_splits, with_groups
 from rocmax._rounding import score_error
 from rocmax._support import Array, need
@@ -54,6 +53,7 @@ from rocmax.boosted.search import (
 )
 from rocmax.boosted.trees import TreeModel
 from rocmax.measures import Measure
+from rocmax.thresholds import calibrated, fit_calibration
 
 # Largest absolute value for XGBoost, which computes in single precision, and largest ratio of weights.
 _LARGEST_SINGLE = 1e37

@@ -12,9 +12,14 @@ from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
 from rocmax.tables.evaluate import Evaluation, evaluate
 from rocmax.tables.fit import fit_table, plan_columns
-from rocmax.tables.model import TableModel, load_model
+from rocmax.tables.model import (
+    PredictionSummary,
+    TableModel,
+    load_model,
+    predict,
+    write_predictions,
+)
 from rocmax.tables.options import Columns, Limits, Running
-from rocmax.tables.predict import PredictionSummary, predict, write_predictions
 from rocmax.tables.report import write_report
 
 __all__ = [

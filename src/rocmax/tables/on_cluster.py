@@ -23,8 +23,8 @@ from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with
 from rocmax.tables.model import TableModel
 from rocmax.tables.options import Columns, Running
 from rocmax.tables.preprocess import common_levels
-from rocmax.tables.read import Training, feature_options, known_labels, model_features, read_training, table_source
-from rocmax.tables.tune import WHOLE, make_preprocessing
+from rocmax.tables.read import Schema, Training, known_labels, read_training
+from rocmax.tables.tune import make_preprocessing
 
 # Parquet files that the workers of a cluster read: which they are, and whether they belong together.
 
@@ -124,7 +124,7 @@ class _Prepared(NamedTuple):
     ``none`` are the features of a partition without rows, which the preprocessing does not take.
     """
 
-    facts: dict[str, Any]
+    schema: Schema
     table: Any
     target: str
     classes: tuple[str, str]
@@ -141,9 +141,9 @@ def fit_on_cluster(
         read = _read(client, files, settings, columns, reading)
         training, test = read.training, read.test
         if running.on_plan is not None:
-            running.on_plan(training.plan)
+            running.on_plan(training.schema.columns)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
-        notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
+        notes += row_notes(training.target.is_positive[test], settings.limits)
         for note in notes:
             running.tell(note)
         check_enough(training.target.is_positive[test], settings)
@@ -152,10 +152,7 @@ def fit_on_cluster(
         pipeline = _fit(client, read, settings, target)
     model = with_threshold(pipeline, training, settings, test)
     fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
-    result = evaluated(training, settings, target, fitted, notes, running.tell)
-    result.facts["classes"] = read.classes
-    result.facts["rows"] = {"train": sum(read.classes.values()) - test.size, "held out": int(test.size)}
-    return result
+    return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
 class _Read(NamedTuple):
@@ -256,15 +253,9 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
     train, training = read.train, read.training
     sample = training.X.iloc[: read.test[0]]
     table = make_preprocessing("linear", training.kinds, common_levels(sample, training.kinds)).fit(sample)
-    facts = {
-        "features": training.kinds,
-        "dates": training.dates,
-        "parsed": training.parsed,
-        "reading": training.reading,
-    }
     classes = training.target.positive, training.target.negative
     example = table.transform(sample.iloc[:1])
-    prepared = need("dask").delayed(_Prepared(facts, table, target, classes, example[:0]), pure=True)
+    prepared = need("dask").delayed(_Prepared(training.schema, table, target, classes, example[:0]), pure=True)
     arrays = importlib.import_module("dask.array")
     rows, labels = [], []
     for number, part in enumerate(train.to_delayed()):
@@ -274,10 +265,11 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
     common: dict[str, Any] = {"client": client, "standardize": False}
     common["pos_label"] = training.target.positive
-    if settings.window == WHOLE and settings.min_tpr == 0:
-        model: Any = DaskAUCClassifier(**common)
+    limits = settings.limits
+    if limits.limited:
+        model: Any = DaskPartialAUCClassifier(*limits.window, min_tpr=limits.min_tpr, **common)
     else:
-        model = DaskPartialAUCClassifier(*settings.window, min_tpr=settings.min_tpr, **common)
+        model = DaskAUCClassifier(**common)
     return Pipeline([("table", table), ("model", model.fit(X, y).to_local())])
 
 
@@ -285,13 +277,14 @@ def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
     """Return the features and the labels of a partition."""
     if not len(frame):
         return prepared.none, np.empty(0, dtype=object)
-    source = table_source(prepared.facts, frame)
+    schema = prepared.schema
+    source = schema.open(frame, Reading())
     try:
-        X, y = source.read(target=prepared.target, **feature_options(prepared.facts, "the model", source))
+        X, y = source.read(target=prepared.target, **schema.read_options("the model", source))
         labels = known_labels(y, *prepared.classes)
     except DataError as error:
         raise DataError(f"partition {number}: {error}") from error
-    return prepared.table.transform(model_features(prepared.facts, X)), labels
+    return prepared.table.transform(schema.features_of(X)), labels
 
 
 def _count_missing(frame: Any) -> int:
