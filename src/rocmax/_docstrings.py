@@ -103,7 +103,7 @@ running : Running
     Where the call runs, and whom it tells what it does.
 sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
-skip_unlabelled : bool
+skip_unlabeled : bool
     Whether to leave out rows without a label, which are otherwise an error.
 start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.

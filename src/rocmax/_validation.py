@@ -247,7 +247,7 @@ def _is_shown_once(text: str) -> bool:
     return True
 
 
-def check_unlabelled(estimator: Any, X: Any) -> Any:
+def check_unlabeled(estimator: Any, X: Any) -> Any:
     """Validate training rows without labels."""
     return _check_size(estimator, _check_input(estimator, X))
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rocmax._files import check_output, write_file
 from rocmax._support import Array, Message, Parameter, ParameterError, need
 from rocmax.displays import PartialROCDisplay
-from rocmax.tables import Evaluation, TableModel, evaluate, fit_table
+from rocmax.tables import TableEvaluation, TableModel, evaluate, fit_table
 from rocmax.tables.evaluate import N_RESAMPLES
 
 # Limit on false alarms: at most one of 100 honest payments may be stopped.
@@ -44,7 +44,7 @@ class Entry:
 
     name: str
     model: TableModel
-    result: Evaluation
+    result: TableEvaluation
 
     def value(self, measure: str) -> float:
         """Return the value of a measure on the test rows."""

@@ -125,7 +125,7 @@ def test_a_partition_without_a_label_is_named(address, tmp_path):
     with pytest.raises(ValueError, match="partition 1 must have a label in each row"):
         fit_table(tmp_path / "*.parquet", **options, running=Running(dask=address))
     model = fit_table(
-        tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabelled=True)
+        tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabeled=True)
     )
     assert model.facts.classes["positive"] + model.facts.classes["negative"] == 1499
 
@@ -197,6 +197,6 @@ def test_partitions_without_rows_or_labels(address, tmp_path):
     expected = fit_table(str(tmp_path / "*.parquet"), target="label", max_fpr=0.1, running=Running(dask=address))
     table[:0].to_parquet(tmp_path / "c.parquet")
     table[:20].assign(label=pd.array([None] * 20, dtype="Int64")).to_parquet(tmp_path / "d.parquet")
-    options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabelled=True)}
+    options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabeled=True)}
     found = fit_table(str(tmp_path / "*.parquet"), running=Running(dask=address), **options)
     assert sum(found.facts.classes.values()) == sum(expected.facts.classes.values()) == 3000

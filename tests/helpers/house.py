@@ -189,13 +189,15 @@ sys.argv = ["rocmax", "fit", "train.csv", *options.split()]
     ),
 }
 TRACED = """
-import sys, threading, warnings
+import inspect, sys, threading, warnings
 warnings.simplefilter("ignore")
 {setup}
 files = set()
 def seen(frame, event, argument):
     name = frame.f_code.co_filename
-    if event == "call" and name.startswith({root!r}) and frame.f_code.co_name not in ("<module>", "__getattr__"):
+    # Modules and bodies of classes, which run when they are imported, have no local variables of functions.
+    function = frame.f_code.co_flags & inspect.CO_OPTIMIZED and frame.f_code.co_name != "__getattr__"
+    if event == "call" and name.startswith({root!r}) and function:
         files.add(name)
 threading.setprofile(seen)
 sys.setprofile(seen)

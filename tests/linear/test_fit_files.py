@@ -175,7 +175,7 @@ def test_tables_keep_their_names(tmp_path, rows):
     )
     assert model.feature_names_in_.tolist() == names
     table.assign(label=np.where(np.arange(len(y)) == 17, None, y)).to_parquet(tmp_path / "c.parquet")
-    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabelled=True)
+    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabeled=True)
     assert same.objective_ == pytest.approx(model.objective_, rel=2e-3)
     assert model.score(table[names], y) > 0.3
     again = model.fit_files(RowStore(X, y))

@@ -193,10 +193,10 @@ def test_a_number_is_no_date():
 
 
 def test_the_options_of_a_model_fill_in_what_is_not_given():
-    reading = Reading(decimal=",", thousands=".", na=("?",), skip_unlabelled=True)
+    reading = Reading(decimal=",", thousands=".", na=("?",), skip_unlabeled=True)
     schema = Schema(positive="1", negative="0", reading=reading, zero_based=True)
     found = schema.read_as(Reading(na="-"))
     assert (found.decimal, found.thousands, found.na) == (",", ".", ("?", "-"))
-    assert (found.skip_unlabelled, found.zero_based) == (True, True)
-    other = schema.read_as(Reading(decimal=".", skip_unlabelled=False, zero_based=False))
-    assert (other.decimal, other.thousands, other.skip_unlabelled, other.zero_based) == (".", None, False, False)
+    assert (found.skip_unlabeled, found.zero_based) == (True, True)
+    other = schema.read_as(Reading(decimal=".", skip_unlabeled=False, zero_based=False))
+    assert (other.decimal, other.thousands, other.skip_unlabeled, other.zero_based) == (".", None, False, False)

@@ -79,7 +79,7 @@ def test_few_rows_are_no_evidence_of_a_leak():
         ("telco-churn", {"target": "Churn"}),
         ("titanic", {"target": "Survived"}),
         ("german-credit", {"target": "risk", "positive": 2}),
-        ("horse-colic", {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)}),
+        ("horse-colic", {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabeled=True)}),
     ],
 )
 def test_no_column_of_a_real_table_is_suspected(file, options):

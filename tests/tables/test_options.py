@@ -97,9 +97,9 @@ def test_readers_of_files_and_table_functions_name_what_they_take(tmp_path):
     table["label"] = table["label"].astype(object)
     table.loc[3, "label"] = None
     table.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
+    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabeled=True\)"):
         rocmax.data.read_table(tmp_path / "a.csv", target="label")
-    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabelled=True\)"):
+    with pytest.raises(DataError, match=r": reading=Reading\(skip_unlabeled=True\)"):
         fit_table(tmp_path / "a.csv", target="label", positive="fraud")
 
 

@@ -106,10 +106,10 @@ READING: Group = {
     "day_first": _option(
         bool | None, "Order of dates that end with the year, such as 03/04/2024.", "--day-first/--month-first"
     ),
-    "skip_unlabelled": _option(
+    "skip_unlabeled": _option(
         bool | None,
         "Leave out rows without a label, which are otherwise an error.",
-        "--skip-unlabelled/--no-skip-unlabelled",
+        "--skip-unlabeled/--no-skip-unlabeled",
     ),
     "zero_based": _option(
         bool | None, "Whether the features of an svmlight file are counted from 0.", "--zero-based/--one-based"

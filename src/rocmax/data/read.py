@@ -122,7 +122,7 @@ class Reading:
     day_first : bool, default=None
         Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
         of the model; in a fit, the values of a column show it. The readers of :mod:`rocmax.data` do not use it.
-    skip_unlabelled : bool, default=None
+    skip_unlabeled : bool, default=None
         Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
         Predictions need no labels and leave no row out.
     zero_based : bool, default=None
@@ -152,7 +152,7 @@ class Reading:
     encoding: str | None = None
     sheet: str | None = None
     day_first: bool | None = None
-    skip_unlabelled: bool | None = None
+    skip_unlabeled: bool | None = None
     zero_based: bool | None = None
     max_bytes: int | None = None
 
@@ -406,7 +406,7 @@ def as_table(source: Source, table: Any, target: str | None, types: Mapping[str,
             column, table = table[target], table.drop_columns([target])
             if is_text(column.type):
                 column = trimmed(column, source.reading, source.format)
-            if source.reading.skip_unlabelled:
+            if source.reading.skip_unlabeled:
                 labeled_rows = pc.invert(pc.is_null(column, nan_is_null=True))
                 column, table = column.filter(labeled_rows), table.filter(labeled_rows)
             labels = _labels(source, column, target)
@@ -426,16 +426,16 @@ def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
         found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
-        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
+        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
     return labels
 
 
 def labeled(source: Source, X: Any, y: NDArray[Any]) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
-    if lacking.any() and not source.reading.skip_unlabelled:
+    if lacking.any() and not source.reading.skip_unlabeled:
         found = f"{source.path} must have a label in each row; got {np.count_nonzero(lacking)} that are not numbers"
-        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
+        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
     return Table(X[~lacking], y[~lacking]) if lacking.any() else Table(X, y)
 
 

@@ -450,10 +450,10 @@ def feature_names(
 class BinaryCopy:
     """Binary copy of batches: dense values or CSR arrays, labels and weights."""
 
-    def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
+    def __init__(self, folder: Path, skip_unlabeled: bool = False) -> None:
         self._folder, self._labels, self._weighted = folder, LabelCodes(), False
         self._counts: list[NDArray[Any]] = []
-        self._counted = " of those with a label" if skip_unlabelled else ""
+        self._counted = " of those with a label" if skip_unlabeled else ""
         self.n_rows = self._n_features = 0
 
     def add(self, path: Path, first: int, batch: Table, weight: str | None) -> None:
@@ -598,7 +598,7 @@ class RowStore:
         encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
-        skip_unlabelled: bool = False,
+        skip_unlabeled: bool = False,
         max_memory: int | str = "1GB",
         folder: str | Path | None = None,
     ) -> RowStore:
@@ -617,7 +617,7 @@ class RowStore:
         columns, types, delimiter, encoding
         n_features : ...
             This requires an extra pass.
-        zero_based, skip_unlabelled
+        zero_based, skip_unlabeled
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
             own, for blocks of text and for row groups of parquet files, which are not part of it.
@@ -632,16 +632,16 @@ class RowStore:
         """
         limit = parse_bytes("max_memory", max_memory)
         check_flag("zero_based", zero_based)
-        check_flag("skip_unlabelled", skip_unlabelled)
+        check_flag("skip_unlabeled", skip_unlabeled)
         check_names(columns)
         paths = find_files(files)
         reading = Reading(
-            delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabelled=skip_unlabelled
+            delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabeled=skip_unlabeled
         )
         options: dict[str, Any] = {"target": target, "types": types, "n_features": n_features}
         home = _new_folder(folder)
         try:
-            copy = BinaryCopy(home, skip_unlabelled)
+            copy = BinaryCopy(home, skip_unlabeled)
             names: list[str] | None = None
             for path in paths:
                 before = file_stamp(path)

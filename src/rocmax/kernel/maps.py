@@ -18,7 +18,7 @@ from rocmax._validation import (
     check_choice,
     check_number,
     check_rows,
-    check_unlabelled,
+    check_unlabeled,
     direction,
     positive_index,
     random_source,
@@ -292,7 +292,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The fitted map.
         """
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        X = check_unlabelled(self, X)
+        X = check_unlabeled(self, X)
         check_gram_memory(X.shape[0], self.max_gram_mb)
         self._kernel = kernel.settled(X, None)
         values, vectors = linalg.eigh(self._kernel.gram(X))
@@ -429,7 +429,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The fitted transformer.
         """
         self._check_parameters()
-        X = check_unlabelled(self, X)
+        X = check_unlabeled(self, X)
         if self.n_components < X.shape[0]:
             means = MiniBatchKMeans(
                 self.n_components,

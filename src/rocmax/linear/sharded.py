@@ -437,7 +437,7 @@ class FitFilesMixin:
         encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
-        skip_unlabelled: bool = False,
+        skip_unlabeled: bool = False,
         standardize: bool = True,
         max_memory: int | str = "1GB",
         folder: Any = None,
@@ -461,7 +461,7 @@ class FitFilesMixin:
         columns, types, delimiter, encoding
         n_features : ...
             This requires an extra pass.
-        zero_based, skip_unlabelled
+        zero_based, skip_unlabeled
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
@@ -491,7 +491,7 @@ class FitFilesMixin:
             "encoding": encoding,
             "n_features": n_features,
             "zero_based": zero_based,
-            "skip_unlabelled": skip_unlabelled,
+            "skip_unlabeled": skip_unlabeled,
             "max_memory": max_memory,
             "folder": folder,
         }

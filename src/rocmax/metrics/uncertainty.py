@@ -220,7 +220,7 @@ def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
 Named = tuple[MetricLike, dict[str, Any]]
 
 
-class Estimate(NamedTuple):
+class IntervalEstimate(NamedTuple):
     """Value of a measure, its confidence interval, and why that covers less often than its level, if it does."""
 
     value: float
@@ -410,7 +410,7 @@ def estimate_measures(
     pos_label: object = None,
     groups: ArrayLike | None = None,
     watch: Callable[[Curve], None] | None = None,
-) -> list[Estimate]:
+) -> list[IntervalEstimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
     All measures use the same resamples, so the cost is little more than for one measure. ``watch`` is called with the
@@ -437,7 +437,7 @@ def estimate_measures(
     tail = tail_share(confidence_level, n_fewest)
     estimates = []
     for (measure, filled), column in zip(found, np.array(drawn).T, strict=True):
-        estimate = Estimate(float(measure.from_curve(whole, **filled)), *_middle(column, tail))
+        estimate = IntervalEstimate(float(measure.from_curve(whole, **filled)), *_middle(column, tail))
         caution = _few_in_class(n_fewest, number) or _few_in_area(measure, filled, whole)
         caution = caution or _near_end(measure, filled, whole, estimate, n_fewest, number)
         estimates.append(estimate._replace(caution=caution))
@@ -465,7 +465,7 @@ def _near_end(
     measure: Metric,
     filled: dict[str, Any],
     curve: Curve,
-    estimate: Estimate,
+    estimate: IntervalEstimate,
     n_fewest: float,
     groups: NDArray[np.intp] | None,
 ) -> str:
@@ -809,7 +809,7 @@ def delong_test(
 
 def estimate_with_delong(
     measures: Sequence[Named], y_true: ArrayLike, y_score: ArrayLike, *, groups: ArrayLike | None = None, **options: Any
-) -> list[Estimate]:
+) -> list[IntervalEstimate]:
     """Return several measures with intervals, as ``estimate_measures``; that of the AUC is :func:`delong_interval`'s.
 
     With few rows of a class, the bootstrap covers the AUC less often, and its interval is a point if all pairs are in
@@ -826,7 +826,7 @@ def estimate_with_delong(
     ends = _delong_interval(rows, _placements(rows, *_Region()), _Region(), 0.95, number)
     caution = _few_in_class(n_fewest, number)
     return [
-        Estimate(each.value, *ends, caution) if name == "roc_auc" else each
+        IntervalEstimate(each.value, *ends, caution) if name == "roc_auc" else each
         for name, each in zip(names, found, strict=True)
     ]
 

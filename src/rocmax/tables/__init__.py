@@ -10,7 +10,7 @@ from rocmax._support import ParameterError
 from rocmax.data import Reading
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
-from rocmax.tables.evaluate import Evaluation, evaluate
+from rocmax.tables.evaluate import TableEvaluation, evaluate
 from rocmax.tables.fit import fit_table, plan_columns
 from rocmax.tables.model import (
     PredictionSummary,
@@ -25,13 +25,13 @@ from rocmax.tables.report import write_report
 __all__ = [
     "Column",
     "Columns",
-    "Evaluation",
     "Limits",
     "ModelComparison",
     "ParameterError",
     "PredictionSummary",
     "Reading",
     "Running",
+    "TableEvaluation",
     "TableModel",
     "compare_models",
     "evaluate",

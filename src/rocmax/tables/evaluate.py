@@ -272,7 +272,7 @@ class ScoredTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TableEvaluation:
     """Result of a model on labeled rows.
 
     Attributes
@@ -322,7 +322,7 @@ def evaluate(
     *,
     target: str | None = None,
     reading: Reading | None = None,
-) -> Evaluation:
+) -> TableEvaluation:
     """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
 
     Parameters
@@ -336,7 +336,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    TableEvaluation
         Measures with confidence intervals, and the results at the threshold.
 
     Examples
@@ -381,7 +381,7 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
     return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups)
 
 
-def _evaluation(scored: ScoredTable) -> Evaluation:
+def _evaluation(scored: ScoredTable) -> TableEvaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
     limits = facts.limits
     groups, notes = usable_groups(scored.groups, positive)
@@ -389,7 +389,7 @@ def _evaluation(scored: ScoredTable) -> Evaluation:
     measures, narrow = measured(_measure_names(facts), limits, facts.seed, positive, scored.scores, groups)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    return Evaluation(
+    return TableEvaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
         rows={"positive": n_positive, "negative": n_negative},

@@ -537,7 +537,7 @@ class Scoring:
         escape_formulas: bool = False,
     ) -> None:
         self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
-        self._source = fitted.facts.open(table, replace(reading, skip_unlabelled=False))
+        self._source = fitted.facts.open(table, replace(reading, skip_unlabeled=False))
         self._day_first = reading.day_first
         self._options = fitted.facts.read_options(fitted.place, self._source)
         self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)

@@ -168,7 +168,7 @@ def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, read
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
     tasks = Tasks(client=client)
     table = cluster_table(tasks, files)
-    skip = bool(reading.skip_unlabelled)
+    skip = bool(reading.skip_unlabeled)
     counts = _label_counts(tasks, table, columns.target, skip)
     if skip:
         table = table.dropna(subset=[columns.target])
@@ -218,17 +218,17 @@ def _check_address(scheduler: Any, comm: Any) -> None:
         comm.get_address_host_port(scheduler)
 
 
-def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) -> Any:
+def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabeled: bool) -> Any:
     """Return the number of rows of each label; raise DataError if labels are missing and not to be skipped."""
     if target not in table.columns:
         raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
     (counts,) = _computed(tasks, table, table[target].value_counts(dropna=False))
     missing = counts.index.isna()
-    if missing.any() and not skip_unlabelled:
+    if missing.any() and not skip_unlabeled:
         parts = table[[target]].to_delayed()
         sums = _computed(tasks, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
         first = int(np.flatnonzero(sums)[0])
-        skip = Parameter("skip_unlabelled", True)
+        skip = Parameter("skip_unlabeled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
         raise DataError(Message(found, "; to leave such rows out: ", skip))
     return counts[~missing]

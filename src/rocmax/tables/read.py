@@ -166,7 +166,7 @@ class DateColumn:
 
 
 # Options of reading that later tables of a model have in common with that of its fit.
-_STORED = ("delimiter", "decimal", "thousands", "na", "encoding", "sheet", "skip_unlabelled")
+_STORED = ("delimiter", "decimal", "thousands", "na", "encoding", "sheet", "skip_unlabeled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,8 +216,8 @@ class Schema:
         own, stored = reading, self.reading
         if reading.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
             own = replace(own, decimal=stored.decimal, thousands=reading.thousands or stored.thousands)
-        if reading.skip_unlabelled is None:
-            own = replace(own, skip_unlabelled=stored.skip_unlabelled)
+        if reading.skip_unlabeled is None:
+            own = replace(own, skip_unlabeled=stored.skip_unlabeled)
         if reading.zero_based is None:
             own = replace(own, zero_based=self.zero_based)
         return replace(own, na=(*stored.na, *names_of(reading.na)))
@@ -300,7 +300,7 @@ def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: R
         na=tuple(text.na),
         encoding=text.encoding,
         sheet=text.sheet,
-        skip_unlabelled=bool(reading.skip_unlabelled),
+        skip_unlabeled=bool(reading.skip_unlabeled),
     )
     schema = Schema(
         target=declared.target,
