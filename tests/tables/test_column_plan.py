@@ -295,9 +295,7 @@ def test_dates_that_cannot_be_used(tmp_path):
 def test_rows_without_a_label():
     table = with_column(RNG.normal(size=400)).astype({"label": object})
     table.loc[[3, 5], "label"] = None
-    with pytest.raises(
-        DataError, match=r"got 2 missing in column 'label'; .*: reading=Reading\(skip_unlabeled=True\)"
-    ):
+    with pytest.raises(DataError, match=r"got 2 missing in column 'label'; .*: reading=Reading\(skip_unlabeled=True\)"):
         fit_table(table, target="label", **QUICK)
     model = fit_table(table, target="label", reading=Reading(skip_unlabeled=True), **QUICK)
     assert sum(model.facts.rows.values()) == 398

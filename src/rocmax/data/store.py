@@ -635,9 +635,7 @@ class RowStore:
         check_flag("skip_unlabeled", skip_unlabeled)
         check_names(columns)
         paths = find_files(files)
-        reading = Reading(
-            delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabeled=skip_unlabeled
-        )
+        reading = Reading(delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabeled=skip_unlabeled)
         options: dict[str, Any] = {"target": target, "types": types, "n_features": n_features}
         home = _new_folder(folder)
         try:

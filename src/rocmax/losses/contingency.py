@@ -575,9 +575,7 @@ class BoundFreeShift(BoundLoss):
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
         return low.value, gradient, mixture
 
-    def _bracket(
-        self, positives: CumulativeScores, negatives: CumulativeScores
-    ) -> tuple[Counts, Counts, float]:
+    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Counts, Counts, float]:
         """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
 
         Each table is a linear function of the shift, and their maximum is convex. Each iteration searches for the most
