@@ -19,6 +19,7 @@ import argparse
 import gzip
 import json
 import time
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,14 @@ from rocmax.metrics import partial_auc_score
 
 CELLS = Path(__file__).parents[1] / "results" / "boosted.jsonl"
 LIMITS = (0.01, 0.05)
-# The rules of `BoostedClassifier` were chosen on these eight sets, partly with the same splits; the others were not
+# The rules of `BoostedClassifier` were chosen on these sets, partly with the same splits; the others were not
 # looked at before.
-SEEN = ["abalone", "spambase", "higgs_small", "susy_30k", "adult", "ijcnn1", "covtype:5", "letter:Q"]
+SEEN = [
+    "abalone", "spambase", "higgs_small", "susy_30k", "adult", "ijcnn1", "covtype:5", "letter:Q", "a9a", "letter:K",
+    "bank-full",
+]  # fmt: skip
 UNSEEN = [
-    "a9a", "cod-rna", "connect-4", "covtype:2", "covtype:4", "letter:A", "letter:K", "letter:O", "letter:S", "letter:Z",
-    "bank-full", "telco-churn",
+    "cod-rna", "connect-4", "covtype:2", "covtype:4", "letter:A", "letter:O", "letter:S", "letter:Z", "telco-churn",
 ]  # fmt: skip
 TABLES = {
     "bank-full": ("term deposit", "yes", ["duration"]),
@@ -99,14 +102,19 @@ def tuned_by_logloss(X: Any, y: np.ndarray, seed: int) -> list[Any]:
     return [lightgbm.train({**params, "seed": 1000 * seed + i}, rows, round(2 * 1.25**0.5 * rounds)) for i in range(3)]
 
 
+def our_scores(X: Any, y: np.ndarray, X_test: Any, seed: int) -> dict[str, np.ndarray]:
+    """Return the test scores of our model."""
+    model = BoostedClassifier(max_fpr=max(LIMITS), n_jobs=1, random_state=seed).fit(X, y)
+    return {OURS: model.decision_function(X_test)}
+
+
 def scores(X: Any, y: np.ndarray, X_test: Any, seed: int) -> dict[str, np.ndarray]:
     """Return the test scores of every method."""
-    ours = BoostedClassifier(max_fpr=max(LIMITS), n_jobs=1, random_state=seed).fit(X, y)
     plain = lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, random_state=seed).fit(X, y)
     other = xgboost.XGBClassifier(n_jobs=1, random_state=seed, enable_categorical=True).fit(X, y)
     tuned = [model.predict(X_test, raw_score=True) for model in tuned_by_logloss(X, y, seed)]
     return {
-        OURS: ours.decision_function(X_test),
+        **our_scores(X, y, X_test, seed),
         "LightGBM": plain.predict(X_test, raw_score=True),
         "XGBoost": other.predict(X_test, output_margin=True),
         "LightGBM by logloss": tuned[0],
@@ -114,7 +122,7 @@ def scores(X: Any, y: np.ndarray, X_test: Any, seed: int) -> dict[str, np.ndarra
     }
 
 
-def cell(name: str, seed: int, rows: int) -> dict[str, Any]:
+def cell(name: str, seed: int, rows: int, found_by: Callable[..., dict[str, np.ndarray]] = scores) -> dict[str, Any]:
     """Score all methods on one split, for both windows: the fits do not depend on a window of at most 0.1."""
     X, y = load(name)
     train, test = train_test_split(
@@ -124,7 +132,7 @@ def cell(name: str, seed: int, rows: int) -> dict[str, Any]:
         test, _ = train_test_split(test, train_size=TEST_ROWS, stratify=y[test], random_state=seed)
     take = X.iloc.__getitem__ if isinstance(X, pd.DataFrame) else X.__getitem__
     start = time.process_time()
-    found = scores(take(train), y[train], take(test), seed)
+    found = found_by(take(train), y[train], take(test), seed)
     return {
         "set": name,
         "seed": seed,
@@ -155,6 +163,15 @@ def run(seeds: int, rows: int, jobs: int) -> None:
         for result in results:
             out.write(json.dumps(result) + "\n")
             out.flush()
+
+
+def run_ours(rows: int, jobs: int) -> None:
+    """Compute our scores of the cells anew; those of the others, and the time of the cells, stay."""
+    cells = read()
+    results = Parallel(n_jobs=jobs)(delayed(cell)(c["set"], c["seed"], rows, our_scores) for c in cells)
+    for old, new in zip(cells, results, strict=True):
+        old["scores"] = {**old["scores"], **new["scores"]}
+    CELLS.write_text("".join(json.dumps(c) + "\n" for c in cells))
 
 
 def differences(cells: list[dict[str, Any]], other: str) -> dict[tuple[str, int], tuple[float, float]]:
@@ -232,9 +249,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--ours", action="store_true", help="compute the scores of BoostedClassifier anew")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
-    if not args.report:
+    if args.ours:
+        run_ours(args.rows, args.jobs)
+    elif not args.report:
         run(args.seeds, args.rows, args.jobs)
     report()
 

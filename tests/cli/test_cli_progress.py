@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import time
 
@@ -46,7 +47,7 @@ def test_the_folds_of_a_partial_auc_fit_are_reported():
         table(), target="label", max_fpr=0.2, model="linear", running=Running(progress=lambda *args: heard.append(args))
     )
     assert ("tuning linear: path over C, fold 10 of 10", 9, 10) in heard
-    assert any(text.startswith("tuning linear: 13 starting points, fold 3 of 5") for text, _, _ in heard)
+    assert any(re.match(r"tuning linear: \d+ starting points, fold 3 of 10", text) for text, _, _ in heard)
 
 
 def test_an_error_of_a_listener_is_not_lost():

@@ -83,9 +83,9 @@ def test_every_measure_is_found_by_all_its_names(measure):
     assert repr(metrics.make_scorer(measure)) == repr(metrics.make_scorer(measure.name, **measure.params))
 
 
-@online
-def test_names_in_the_docstrings_of_estimators(kind):
-    text = re.search(r"measure : str or Measure.*?(?=\n\w)", inspect.cleandoc(kind.__doc__), re.DOTALL).group()
+def test_names_in_the_docstring_of_an_estimator():
+    doc = inspect.cleandoc(MiniBatchClassifier.__doc__)
+    text = re.search(r"measure : str or Measure.*?(?=\n\w)", doc, re.DOTALL).group()
     assert re.findall(r'"(\w+)"', text) == ["partial_auc", *measure_names(trainable=True)]
 
 

@@ -414,7 +414,7 @@ CALLS = [
     ),
     (
         {"model": "forest"},
-        "model must be one of auto, linear, additive,",
+        "model must be one of 'auto', 'linear', 'additive',",
         ["--model", "forest"],
         None,
         2,
@@ -480,7 +480,7 @@ def test_bad_values_come_before_the_table_is_read(change, message):
     ("change", "message"),
     [
         ({"models": []}, "models must be one of"),
-        ({"models": ["auto", "forest"]}, "models must be one of auto, linear, additive, .*; got 'forest'"),
+        ({"models": ["auto", "forest"]}, "models must be one of 'auto', 'linear', 'additive', .*; got 'forest'"),
         ({"models": ["auc", "auc"]}, "models must be distinct names; got 'auc' more than once"),
         ({"n_splits": 1}, "n_splits must be an integer of at least 2; got 1"),
         ({"running": Running(n_jobs=0)}, "n_jobs must be a positive integer, or -1 for all processors; got 0"),

@@ -48,7 +48,7 @@ class Plane(NamedTuple):
     fp_slope: Array
 
 
-class Counts(NamedTuple):
+class TableCounts(NamedTuple):
     """Table with its value and the weights of the true and false positives."""
 
     value: float
@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
 def best_table(
     measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
-) -> Counts:
+) -> TableCounts:
     """Maximize ``error + (sum of the labeled scores - sum of the positives' scores) / m``.
 
     ``shift`` is added to all scores.
@@ -81,7 +81,7 @@ def best_table(
 
 def _look_at_all(
     measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
-) -> Counts:
+) -> TableCounts:
     m = positives.weight
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
@@ -90,7 +90,7 @@ def _look_at_all(
     value += gain_t[:, None]
     value += gain_f
     i, j = divmod(int(value.argmax()), f.size)
-    return Counts(float(value[i, j]), float(t[i]), float(f[j]))
+    return TableCounts(float(value[i, j]), float(t[i]), float(f[j]))
 
 
 class _Search:
@@ -103,7 +103,7 @@ class _Search:
         self._m = positives.weight
         size = sum(ladder.weight * float(np.abs(ladder.falling[[0, -1]]).max()) for ladder in (positives, negatives))
         self._rounding = 4e-16 * (1.0 + size / self._m)
-        self.best = Counts(-np.inf, 0.0, 0.0)
+        self.best = TableCounts(-np.inf, 0.0, 0.0)
 
     def split_intervals(self, points: Index) -> Index:
         """Find the best ``fp`` at each point; return the intervals between points in a column that must be split.
@@ -196,7 +196,7 @@ class _Search:
         value = part + gain_t / self._m
         k = int(value.argmax())
         if value[k] > self.best.value:
-            self.best = Counts(float(value[k]), float(t[k]), float(f[k]))
+            self.best = TableCounts(float(value[k]), float(t[k]), float(f[k]))
         return part
 
 
@@ -305,7 +305,7 @@ class BoundContingency(BoundLoss):
         return CumulativeScores(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
 
     def coefficients(
-        self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Counts
+        self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: TableCounts
     ) -> Array:
         """Return the subgradient of a table: the predicted minus the true positive labels, divided by ``m``."""
         unit = 1.0 / self.m
@@ -575,7 +575,9 @@ class BoundFreeShift(BoundLoss):
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
         return low.value, gradient, mixture
 
-    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Counts, Counts, float]:
+    def _bracket(
+        self, positives: CumulativeScores, negatives: CumulativeScores
+    ) -> tuple[TableCounts, TableCounts, float]:
         """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
 
         Each table is a linear function of the shift, and their maximum is convex. Each iteration searches for the most
@@ -605,7 +607,7 @@ class BoundFreeShift(BoundLoss):
             *self._tables[:2],
             *zip(tp[2:][-RULES.kept_tables :], fp[2:][-RULES.kept_tables :], strict=True),
         ]
-        return Counts(level, tp[low], fp[low]), Counts(level, tp[high], fp[high]), shift
+        return TableCounts(level, tp[low], fp[low]), TableCounts(level, tp[high], fp[high]), shift
 
 
 class ShiftEvaluation(Evaluation):
