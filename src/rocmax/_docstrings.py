@@ -26,7 +26,7 @@ columns : sequence of str
 confidence_level : float
     Confidence level of the interval, above 0 and below 1.
 constraint : {"l2", "l1", "elasticnet", "group"}
-    Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
+    Norm constraint on the weights. None adds the penalty :math:`\frac{1}{2}|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
     :math:`|w|_2`, "l1" :math:`|w|_1` (few features), "elasticnet" :math:`\kappa|w|_1 + \frac{1-\kappa}{2}|w|_2^2`
     (more features, and correlated ones together), "group" :math:`\sum_p |w_p|_2` (few groups of features). The
@@ -62,7 +62,7 @@ loss : {"auto", "convex"}
       the scores regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and the
       measure on the training rows is at least that of the starting point. Features are standardized internally, so
       their scale does not matter.
-    - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, to a certified gap. If the classes
+    - "convex": minimizes :math:`\frac{1}{2}|w|^2 + C R(Xw)` with a convex bound, to a certified gap. If the classes
       overlap strongly, the optimum can be at zero weights.
 
 max_fpr : float

@@ -247,7 +247,7 @@ class ElasticNetBall(Ball):
     largest entries active, their sum ``S1`` and sum of squares ``S2``, ``u`` lies on the boundary if
 
     .. math:: (1-\kappa)\tau^2 + 2\tau = \frac{\kappa S_1 + \frac{1-\kappa}{2} S_2 - \mathrm{radius}}
-        {\frac12 k\kappa^2 + (1-\kappa)\,\mathrm{radius}},
+        {\frac{1}{2} k\kappa^2 + (1-\kappa)\,\mathrm{radius}},
 
     and an entry is active if ``tau`` is below :math:`|v_i|/\kappa`. The cost is O(d log d), for one sort.
 

@@ -216,7 +216,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     With the Gram matrix of the training rows :math:`K = V \Lambda V^T`, a row ``x`` becomes
     :math:`\Lambda^{-1/2} V^T k(x)`, where :math:`k(x)` contains its kernel values with the training rows. For any loss
-    ``R`` of the scores of the training rows, the minimizer of :math:`\frac12 |f|^2 + C R(f)` over the reproducing
+    ``R`` of the scores of the training rows, the minimizer of :math:`\frac{1}{2} |f|^2 + C R(f)` over the reproducing
     kernel Hilbert space is a linear combination of the kernel functions of the training rows (representer theorem).
     Therefore a linear estimator applied to these features solves the kernel problem exactly, with the same norm, solver
     and certificate: ``make_pipeline(ExactKernelMap(), PartialAUCClassifier(loss="tight"))`` is the kernel machine for

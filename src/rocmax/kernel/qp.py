@@ -357,7 +357,7 @@ class PairIterate(NamedTuple):
 
 @dataclass(frozen=True)
 class GramNewton:
-    r"""Minimize :math:`\frac12|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
+    r"""Minimize :math:`\frac{1}{2}|f|^2 + C \sum_{ij} (\rho - (f(x_i) - f(x_j)))_+` in the space of a kernel.
 
     With multipliers :math:`\alpha_{ij} = C\,\mathrm{clip}(t_{ij}/h, 0, 1)`, where :math:`t_{ij}` is the margin
     violation of the pair and :math:`h` a width, the stationarity condition is :math:`\beta = \beta(K\beta)`: the

@@ -23,7 +23,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
 
     Minimizes, over the functions in the reproducing kernel Hilbert space,
 
-    .. math:: \frac12 |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
+    .. math:: \frac{1}{2} |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
 
     a *sum* over all pairs of a positive and a negative, or over the neighbor pairs of the paper (``n_neighbors``). Its
     dual has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and

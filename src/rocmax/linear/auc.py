@@ -25,7 +25,7 @@ from rocmax.solvers import Callback, Result, TruncatedNewton
 class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve.
 
-    Minimizes :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
+    Minimizes :math:`\frac{1}{2}|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
     :math:`(1 - w \cdot (x_i - x_j))_+` (``loss="hinge"``, SVM-AUC) or of its square (``"squared_hinge"``, BAM). The
     solution has a certified duality gap.
 

@@ -148,7 +148,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
           the change of the scores regularizes the fit towards this starting point. The fit cannot collapse to zero
           weights, and its partial AUC on the training rows is at least that of the starting point. Features are
           standardized internally, so their scale does not matter.
-        - "tight": :math:`\frac12|w|^2 + C R(w)` with the tight convex surrogate,
+        - "tight": :math:`\frac{1}{2}|w|^2 + C R(w)` with the tight convex surrogate,
           :class:`~rocmax.losses.PartialAUCTight`.
         - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
         - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not

@@ -20,7 +20,7 @@ from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
 class ScoreClassifier(LinearScoreClassifier):
     r"""Linear classifier for any loss on scores, with a choice of penalty and solver.
 
-    Minimizes :math:`\frac12|w|^2 + C R(Xw)`, or :math:`R(Xw)` under a norm constraint. The other linear
+    Minimizes :math:`\frac{1}{2}|w|^2 + C R(Xw)`, or :math:`R(Xw)` under a norm constraint. The other linear
     classifiers are predefined combinations of these components. This class is for all other combinations, such as
     custom measures.
 

@@ -1,10 +1,10 @@
 r"""Follow the regularized leader: the optimal model for all rows so far, after every batch.
 
-Let :math:`w(c)` be the minimizer of :math:`\frac12|w|^2 + c R(w)` without the ball. Its norm increases with ``c``. If
-:math:`|w(C)| \le r`, it is the solution. Otherwise, the solution is :math:`w(c)` for the ``c < C`` with
+Let :math:`w(c)` be the minimizer of :math:`\frac{1}{2}|w|^2 + c R(w)` without the ball. Its norm increases with ``c``.
+If :math:`|w(C)| \le r`, it is the solution. Otherwise, the solution is :math:`w(c)` for the ``c < C`` with
 :math:`|w(c)| = r`, which also minimizes ``R`` in the ball. For every ``c <= C``, with the minimum :math:`P(c)`,
 
-.. math:: \frac{C}{c} P(c) - \frac12 \Bigl(\frac{C}{c} - 1\Bigr) r^2
+.. math:: \frac{C}{c} P(c) - \frac{1}{2} \Bigl(\frac{C}{c} - 1\Bigr) r^2
 
 is a lower bound of the optimum. It is exact at the right ``c``, and its error is quadratic in the error of ``c``. A few
 solves, each from the weights and cuts of the last one, are therefore enough.
@@ -374,7 +374,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Minus the threshold, chosen on all rows so far as in the batch classifier of the same measure.
     classes_
     objective_ : float
-        The objective of the leader on all rows so far, divided by ``eta``: :math:`\frac12 |w|^2` plus the mean loss
+        The objective of the leader on all rows so far, divided by ``eta``: :math:`\frac{1}{2} |w|^2` plus the mean loss
         times :math:`c_t / \eta`, see Notes.
     dual_gap_
     regret_ : ndarray of shape (n_batches_so_far,)

@@ -32,7 +32,7 @@ class OffsetResult(NamedTuple):
 
 @dataclass(frozen=True)
 class OffsetNewton:
-    r"""Minimize :math:`\frac12|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
+    r"""Minimize :math:`\frac{1}{2}|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
 
     Each row has a side :math:`y_i = \pm 1`, a margin :math:`e_i` and a cost :math:`c_i`. The multipliers
     :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, smoothed with a width ``h``, turn the optimality conditions into a smooth
@@ -153,7 +153,7 @@ class _OffsetNewton:
 class TwoNormSVC(KernelMixin, ScoredClassifier):
     r"""Support vector machine with squared slack variables (2-norm SVM), based on libsvm.
 
-    Minimizes :math:`\frac12 |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. This
+    Minimizes :math:`\frac{1}{2} |f|^2 + \frac{C}{2} \sum_i \xi_i^2` with :math:`y_i (f(x_i) + b) \ge 1 - \xi_i`. This
     is equivalent to the hard-margin SVM with the kernel :math:`k'(x_i, x_j) = k(x_i, x_j) + \delta_{ij} / C`. Every
     training set is separable in the space of this kernel, so the training AUC with :math:`k'` is 1. New rows are scored
     with ``k``.
@@ -258,7 +258,7 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
     Minimizes, over the functions in the reproducing kernel Hilbert space and the level :math:`\rho` of the core,
 
     .. math::
-        \frac12 |f|^2 - \mu \rho + \tau \sum_i \bigl(\rho - f(x_i^+)\bigr)_+
+        \frac{1}{2} |f|^2 - \mu \rho + \tau \sum_i \bigl(\rho - f(x_i^+)\bigr)_+
         + \tau \sum_j \bigl(1 - \rho + f(x_j^-)\bigr)_+
 
     The first three terms are a one-class SVM of the positives with the core :math:`f \ge \rho`. The last term penalizes

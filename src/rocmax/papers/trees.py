@@ -117,8 +117,8 @@ class AUCTreeClassifier(ScoredClassifier):
 
     A split of a node with ``P`` positives and ``N`` negatives defines a ROC curve of its children, ordered by their
     fraction of positives. For two children, one of them with ``p`` positives and ``n`` negatives, the area under the
-    curve is :math:`\frac12 + \frac12 |p/P - n/N|`; the split with the largest area is chosen. The score of a leaf is
-    the Laplace estimate :math:`(p + 1) / (p + n + 2)`.
+    curve is :math:`\frac{1}{2} + \frac{1}{2} |p/P - n/N|`; the split with the largest area is chosen. The score of a
+    leaf is the Laplace estimate :math:`(p + 1) / (p + n + 2)`.
 
     The criterion and the scores of the leaves are those of the paper. Splits of numeric features are binary, at the
     midpoint between neighboring values. There is no pruning; the size is limited by the two parameters below.
@@ -248,8 +248,8 @@ class RankBoostClassifier(ScoredClassifier):
     Minimizes the exponential loss on pairs, :math:`\sum_{ij} D_{ij} \exp(F(x_j^-) - F(x_i^+))`, by adding one stump in
     each round. The weight of a pair is the product of the weights of its two rows, so a round costs O(N d) with
     presorted features. Let :math:`r` be the weighted mean of :math:`h(x_i^+) - h(x_j^-)` over the pairs. Each round
-    adds the stump ``h`` (0 or 1) with the largest :math:`|r|`, with the weight :math:`\frac12 \ln\frac{1+r}{1-r}` (the
-    third method of the paper). The loss does not increase.
+    adds the stump ``h`` (0 or 1) with the largest :math:`|r|`, with the weight :math:`\frac{1}{2} \ln\frac{1+r}{1-r}`
+    (the third method of the paper). The loss does not increase.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from rocmax.solvers.smoothed_newton import SmoothedNewton
 
 @dataclass(frozen=True)
 class CCCP(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C(f(w) - g(w))`, ``f`` and ``g`` convex, by linearising ``g``.
 
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
     objective that is exact there, and minimizes this bound with another solver. Steps that would increase the objective

@@ -419,7 +419,7 @@ class CertifiedRun:
 
 @dataclass(frozen=True)
 class OCAS(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C R(w)` for a convex loss by cutting planes, with a certified duality gap.
 
     Each iteration minimizes the cutting-plane model, performs a line search from the best point to that minimizer, and
     computes the next cut slightly beyond the result of the line search. It needs two passes over the data; the line

@@ -105,9 +105,9 @@ _FEWEST_ROWS = 16
 class Bundle:
     r"""Cuts :math:`R(w) \ge b_k + g_k \cdot w` and the optimum of the problem with ``R`` replaced by their maximum.
 
-    That optimum is a lower bound of :math:`\min_w \frac12|w|^2 + C R(w)`. Its dual is
+    That optimum is a lower bound of :math:`\min_w \frac{1}{2}|w|^2 + C R(w)`. Its dual is
 
-    .. math:: \max_{\alpha \ge 0, \sum \alpha = 1} \; C \sum_k \alpha_k b_k - \tfrac12 C^2 |\sum_k \alpha_k g_k|^2,
+    .. math:: \max_{\alpha \ge 0, \sum \alpha = 1} \; C \sum_k \alpha_k b_k - \tfrac{1}{2} C^2 |\sum_k \alpha_k g_k|^2,
 
     with the minimizer :math:`w = -C \sum_k \alpha_k g_k`. Every feasible ``alpha`` gives a valid bound.
     At ``max_cuts``, cuts with zero weight are dropped; if there are few of them, light cuts are merged into one.
@@ -227,11 +227,11 @@ def _mixed(tables: list[Array | None], share: Array) -> Array | None:
 
 @dataclass(frozen=True)
 class CuttingPlane(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss by the one-slack cutting-plane method.
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C R(w)` for a convex loss by the one-slack cutting-plane method.
 
     This is Algorithm 1 of Narasimhan and Agarwal. Each iteration solves the quadratic program
 
-    .. math:: \min_{w,\, \xi \ge 0} \; \tfrac12|w|^2 + C\xi \quad \text{subject to} \quad
+    .. math:: \min_{w,\, \xi \ge 0} \; \tfrac{1}{2}|w|^2 + C\xi \quad \text{subject to} \quad
               \xi \ge b_k + g_k \cdot w \text{ for all constraints } k \text{ so far,}
 
     starting without constraints, and adds the most violated constraint at its solution ``w``, the tangent of the loss

@@ -21,7 +21,7 @@ from rocmax.solvers.proximal_bundle import FLOOR
 
 @dataclass(frozen=True)
 class LBFGS(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C R(w)` from a given start by L-BFGS (SciPy's).
 
     The loss need not be convex. The result is never worse than the start; it has no certificate, and its gap is NaN.
 

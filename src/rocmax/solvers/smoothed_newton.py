@@ -18,7 +18,7 @@ from rocmax.solvers.certified import RULES, CertifiedRun, thinned
 
 @dataclass(frozen=True)
 class SmoothedNewton(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C R(w)` for a convex loss, with a certified duality gap.
 
     Each iteration takes a Newton step on a smoothed loss with a sampled Hessian, which needs one pass over the data,
     and computes a gradient at the new point, which needs another. The line search works on the scores and needs no

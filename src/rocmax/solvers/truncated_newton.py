@@ -16,9 +16,9 @@ from rocmax.solvers.base import Callback, Origin, Progress, Result, find_zero, f
 
 @dataclass(frozen=True)
 class TruncatedNewton(Parameters):
-    r"""Minimize :math:`\frac12|w|^2 + C R(w)` for a smooth convex loss by Newton's method with conjugate gradients.
+    r"""Minimize :math:`\frac{1}{2}|w|^2 + C R(w)` for a smooth convex loss by Newton's method with conjugate gradients.
 
-    The objective is strongly convex with modulus 1, so :math:`\frac12 |\nabla F(w)|^2` is an upper bound of the
+    The objective is strongly convex with modulus 1, so :math:`\frac{1}{2} |\nabla F(w)|^2` is an upper bound of the
     suboptimality; it is the certified gap. The Newton system is solved to a tolerance that decreases with the
     gradient. Each conjugate-gradient iteration needs two passes over the data; the line search works on the scores and
     needs no pass.
